@@ -1,0 +1,43 @@
+"""The small array functions that everything else is made of."""
+
+import mlx.core as mx
+
+
+def softmax(x: mx.array, axis: int) -> mx.array:
+    """Turn scores into weights: exponentials along `axis`, divided by their sum.
+
+    Args:
+        x: scores of any shape, float32, float16 or bfloat16. Entries may be -inf, but not all of them along `axis`.
+            It is not changed.
+        axis: the axis whose weights sum to one; negative counts from the end.
+
+    Returns:
+        An array of x's shape and dtype. Scores of any size give finite weights: exp() never sees a positive number.
+
+    Source: `mx.softmax`, `torch.softmax`.
+    """
+    # The largest score becomes exp(0) = 1, so nothing overflows and the sum is never 0.
+    # The subtraction cancels out of the fraction: exp(x - m) / sum exp(x - m) = exp(x) / sum exp(x).
+    shifted = x - mx.max(x, axis=axis, keepdims=True)
+    exponentials = mx.exp(shifted)
+    return exponentials / mx.sum(exponentials, axis=axis, keepdims=True)
+
+
+def linear(x: mx.array, w: mx.array, bias: mx.array | None = None) -> mx.array:
+    """Multiply by a weight matrix stored one row per output: x @ w.T + bias.
+
+    Args:
+        x: N.. x I, any number of leading dimensions, also none.
+        w: O x I, one row of weights for each output feature.
+        bias: O, added to every output row; None adds nothing.
+
+    Returns:
+        N.. x O, in the dtype the three arrays share.
+
+    Raises:
+        ValueError: x's last dimension is not w's I.
+
+    Source: `mlx.nn.Linear`, `torch.nn.functional.linear`.
+    """
+    y = x @ w.swapaxes(-1, -2)  # N.. x O
+    return y if bias is None else y + bias
