@@ -1,0 +1,85 @@
+"""Attention: every query position reads a weighted average of the values."""
+
+import mlx.core as mx
+
+from .basics import linear, softmax
+
+
+def scaled_dot_product_attention_simple(
+    query: mx.array,
+    key: mx.array,
+    value: mx.array,
+    scale: float | None = None,
+    mask: mx.array | None = None,
+) -> mx.array:
+    """Compare each query with each key, and average the values by how well they match.
+
+    softmax(query @ key.T * scale + mask) @ value, the softmax over the keys.
+
+    Args:
+        query: N.. x L x D, any number of leading dimensions, also none.
+        key: N.. x S x D, query's dtype.
+        value: N.. x S x D, query's dtype.
+        scale: what the dot products are multiplied by; None means 1 / sqrt(D).
+        mask: added to the scaled scores; broadcasts to N.. x L x S, of any float dtype. -inf forbids a key;
+            every query keeps at least one.
+
+    Returns:
+        N.. x L x D, in query's dtype.
+
+    Source: Vaswani et al. 2017, section 3.2.1; `mx.fast.scaled_dot_product_attention`.
+    """
+    raise NotImplementedError("1.1.2 Scaled dot-product attention")
+
+
+class SimpleMultiHeadAttention:
+    """Several attentions side by side, each on its own slice of the projected features.
+
+    Letters: N batch, L query length, S key length, E hidden size, H heads, D head dimension. H * D may differ from E.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_heads: int,
+        wq: mx.array,
+        wk: mx.array,
+        wv: mx.array,
+        wo: mx.array,
+    ) -> None:
+        """Keep the four weight matrices, laid out as `linear` takes them. D is the number of wq's rows over H.
+
+        Args:
+            hidden_size: E, the size of one token's vector.
+            num_heads: H.
+            wq: (H * D) x E, the query projection.
+            wk: (H * D) x E, the key projection.
+            wv: (H * D) x E, the value projection.
+            wo: E x (H * D), the output projection.
+
+        Raises:
+            ValueError: wq's rows are not a multiple of num_heads, or a weight has another shape than those above.
+        """
+        raise NotImplementedError("1.1.4 Multi-head attention")
+
+    def __call__(
+        self,
+        query: mx.array,
+        key: mx.array,
+        value: mx.array,
+        mask: mx.array | None = None,
+    ) -> mx.array:
+        """Project, split into heads, attend in each head, join the heads, project back.
+
+        Args:
+            query: N x L x E.
+            key: N x S x E.
+            value: N x S x E.
+            mask: added to the scaled scores of every head; broadcasts to N x H x L x S.
+
+        Returns:
+            N x L x E, in query's dtype.
+
+        Source: Vaswani et al. 2017, section 3.2.2; `mlx.nn.MultiHeadAttention`.
+        """
+        raise NotImplementedError("1.1.4 Multi-head attention")

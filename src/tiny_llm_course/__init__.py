@@ -1,0 +1,1 @@
+"""The course's harness: grading, diagnosis, stubs, the command line. The learner's code is in `tiny_llm`."""

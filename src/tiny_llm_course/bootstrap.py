@@ -1,0 +1,74 @@
+"""What `pdm run test` and its sisters start: install the course's packages if they are missing, then run its program.
+
+A clone is ready after one command this way. Only the standard library may be imported before the packages are there.
+"""
+
+import sys
+from os import environ, execv, path
+
+# Python puts a script's folder first on the path. The course's modules must not be taken for the library's.
+if path.realpath(sys.path[0]) == path.dirname(path.realpath(__file__)):
+    sys.path.pop(0)
+
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parents[2]
+# What the program cannot start without. PDM installs the project itself last.
+PACKAGES = ("mlx", "numpy", "click", "psutil", "pytest", "hypothesis", "tiny_llm_course")
+# Set while this script starts itself again, so that it does so once.
+AGAIN = "TINY_LLM_BOOTSTRAP_AGAIN"
+
+
+def missing_packages() -> list[str]:
+    """Return the names of the packages that this Python does not find."""
+    return [name for name in PACKAGES if find_spec(name) is None]
+
+
+def fail(message: str) -> NoReturn:
+    """Print one line and leave with the status for wrong use."""
+    print(message, file=sys.stderr)
+    sys.exit(2)
+
+
+def install_packages() -> None:
+    """Run `pdm install` in the project; leave with one line about it if that does not work."""
+    pdm = shutil.which("pdm")
+    if pdm is None:
+        fail("The course's packages are not installed, and pdm is not on the PATH: run `pdm install` yourself.")
+    print("First run: installing the course's packages. This takes about a minute.", flush=True)
+    settings = environ | {"PDM_CHECK_UPDATE": "0", "PDM_NON_INTERACTIVE": "1"}
+    try:
+        # PDM lists every package even with --quiet, so its output is caught.
+        status = subprocess.run(
+            [pdm, "install"], cwd=ROOT, env=settings, stdin=subprocess.DEVNULL, capture_output=True
+        ).returncode
+    except OSError:
+        status = 1
+    if status != 0:
+        fail("The course's packages could not be installed. Run `pdm install` to see why.")
+
+
+def start() -> None:
+    """Run the course's program with this command line, in an environment that has its packages."""
+    started_again = environ.pop(AGAIN, None) is not None
+    if missing := missing_packages():
+        if started_again:
+            fail(f"Not installed for {sys.executable}: {', '.join(missing)}. Run `pdm install`, then `pdm run test`.")
+        install_packages()
+        environ[AGAIN] = "1"
+        execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+    from tiny_llm_course.cli import main
+
+    main()
+
+
+if __name__ == "__main__":
+    try:
+        start()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,164 @@
+"""The child process: grades one day with pytest and tells the harness what happens, one JSON object a line.
+
+Started as `python -m tiny_llm_course.child JOB`, where JOB is the JSON of a `Job`. What the learner prints is kept apart,
+labelled and capped; a crash leaves the Python lines it happened on in the job's crash file.
+"""
+
+import dataclasses
+import faulthandler
+import io
+import json
+import os
+import signal
+import sys
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from .findings import Kind
+from .packages import program
+from .plugin import BROKEN, FINDING, IMPORTING, TASK
+from .registry import Task, load_course
+from .variants import load_variants
+
+# More of the learner's prints is not passed on; the rest is counted.
+KEPT_LINES = 5
+KEPT_COLUMNS = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What a child is asked to grade."""
+
+    test_file: str
+    events: int  # the file descriptor to write to
+    crash_file: str
+    broken: dict[str, str]
+    pytest_args: list[str]
+
+
+class Prints(io.TextIOBase):
+    """Stands in for stdout and stderr while the learner's code runs; keeps a few lines and counts the others."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.count = 0
+        self._partial = ""
+
+    def write(self, text: str) -> int:
+        """Take some text."""
+        *whole, rest = (self._partial + text).split("\n")
+        self.count += len(whole)
+        self.lines += [line[:KEPT_COLUMNS] for line in whole[: KEPT_LINES - len(self.lines)]]
+        self._partial = rest[: KEPT_COLUMNS + 1]  # a line without an end must not fill the memory
+        return len(text)
+
+    def writable(self) -> bool:
+        """It can be written to."""
+        return True
+
+
+class Reporter:
+    """The pytest plugin that sends the events."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.prints: dict[str, Prints] = {}
+        self.failed: dict[str, Task] = {}
+        self.current = ""
+        self.not_started: set[str] = set()
+
+    def send(self, event: str, **data: Any) -> None:
+        """One line to the harness."""
+        os.write(self.job.events, (json.dumps({"event": event, **data}) + "\n").encode())
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Hand the plugin what only this process knows."""
+        config.stash[BROKEN] = self.job.broken
+        config.stash[IMPORTING] = lambda module: self.send("importing", module=module)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Say how many checks each task has."""
+        counts: dict[str, int] = {}
+        for item in items:
+            counts[item.stash[TASK].id] = counts.get(item.stash[TASK].id, 0) + 1
+        self.send("collected", counts=counts)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
+        """Announce each task, and look for its mistake after its last check."""
+        task = item.stash[TASK]
+        if task.id != self.current:
+            self.current = task.id
+            self.send("task", task=task.id)
+        result = yield
+        if (nextitem is None or nextitem.stash[TASK].id != task.id) and task.id in self.failed:
+            found = load_variants(load_course().day(task.week, task.day)).mistakes(task, program(task.targets[0]))
+            self.send("mistakes", task=task.id, found=[[v.name, v.fact, v.question] for v in found])
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """Keep the learner's prints; a task that is not started needs no second check to say so."""
+        task = item.stash[TASK].id
+        if task in self.not_started:
+            pytest.skip("not started")
+        prints = self.prints.setdefault(task, Prints())
+        stdout, stderr = sys.stdout, sys.stderr
+        sys.stdout = sys.stderr = prints  # type: ignore[assignment]
+        try:
+            return (yield)
+        finally:
+            sys.stdout, sys.stderr = stdout, stderr
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost: after the plugin has made its finding
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Send each check's result."""
+        report = yield
+        if report.when == "call" or report.failed:
+            task = item.stash[TASK]
+            finding = item.stash.get(FINDING, None)
+            if report.failed and finding and finding.blocker:
+                self.not_started.add(task.id)
+            elif report.failed and finding and finding.kind != Kind.NO_IMPORT:
+                self.failed[task.id] = task
+            prints = self.prints.get(task.id, Prints())
+            self.send(
+                "check",
+                task=task.id,
+                outcome=report.outcome,
+                finding=finding.to_json() if report.failed and finding else None,
+                prints=[prints.count, prints.lines],
+            )
+        return report
+
+
+def main() -> int:
+    """Grade, and tell."""
+    job = Job(**json.loads(sys.argv[1]))
+    crash_file = open(job.crash_file, "w")  # noqa: SIM115  (faulthandler needs it open to the end)
+    faulthandler.enable(file=crash_file, all_threads=False)
+    # The harness asks for the current line before it ends a child that takes too long or too much.
+    faulthandler.register(signal.SIGUSR1, file=crash_file, all_threads=False)
+    leave = os._exit
+
+    def recorded_exit(status: int) -> None:
+        faulthandler.dump_traceback(file=crash_file, all_threads=False)
+        leave(status)
+
+    os._exit = recorded_exit  # type: ignore[assignment]
+    reporter = Reporter(job)
+    # Our own prints stay apart from pytest's: `-s` switches its capturing off, faulthandler is set up above.
+    args = [job.test_file, "-s", "-p", "no:faulthandler", "-p", "no:cacheprovider", *job.pytest_args]
+    status = int(pytest.main(args, plugins=[reporter]))
+    reporter.send("end", status=status)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""The command line: `pdm run NAME` and `tiny-llm NAME` are the same."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import click
+
+from . import progress
+from .grading import Limits, TaskResult, grade_day
+from .paths import LEARNER, ROOT, SOLUTION, TESTS
+from .recordings import MODES
+from .registry import Day, Task, UsageError, load_course, resolve
+from .report import chapter, report_day, say
+
+
+@click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """tiny-llm: build an LLM inference engine, day by day, every line graded."""
+
+
+@cli.command()
+@click.argument("names", nargs=-1, metavar="[1.1.2 | 1.1]...")
+@click.option("--week", type=int, help="The week to grade, together with --day.")
+@click.option("--day", type=int, help="The day to grade.")
+@click.option("--solution", is_flag=True, help="Grade solutions/tiny_llm instead of src/tiny_llm.")
+@click.option("--full", is_flag=True, help="Show pytest's own output, without limits of time and memory.")
+@click.option("--oracle", type=click.Choice(MODES[:2]), default="recorded", help="PyTorch's answers: recorded or live.")
+@click.option("--time-limit", type=click.FloatRange(min=0.1), default=Limits.seconds, help="Seconds a task may take.")
+@click.option("--memory-limit", type=click.FloatRange(min=0.1), default=Limits.memory / 2**30, help="GB a day may take.")
+@click.pass_obj
+def test(
+    pytest_args: tuple[str, ...],
+    names: tuple[str, ...],
+    week: int | None,
+    day: int | None,
+    solution: bool,
+    full: bool,
+    oracle: str,
+    time_limit: float,
+    memory_limit: float,
+) -> int:
+    """Grade a day (--week 1 --day 1, or 1.1), a task (1.1.2), or everything you have started (nothing).
+
+    What stands after -- goes to pytest: pdm run test --week 1 --day 1 -- -k task_1
+    """
+    selected = _selected(names, week, day, solution)
+    if full:
+        return _run_pytest(selected, ["--oracle", oracle, *(["--solution"] * solution), *pytest_args])
+    limits = Limits(time_limit, int(memory_limit * 2**30))
+    package = (SOLUTION if solution else LEARNER).relative_to(ROOT).as_posix()
+    everything = not names and week is None
+    verdicts: list[TaskResult] = []
+    for the_day, tasks in _by_day(selected):
+        results = grade_day(
+            the_day, tasks=tasks, solution=solution, oracle=oracle, limits=limits, pytest_args=pytest_args
+        )
+        if everything:
+            results = [r for r in results if r.status != "not started"]
+        if results:
+            report_day(the_day, results, package)
+        verdicts += results
+    if not verdicts:
+        first = load_course().weeks[0].days[0]
+        say(f"No task is started yet. Begin here: pdm run test --week {first.week} --day {first.number}")
+    return 0 if verdicts and all(r.status == "passed" for r in verdicts) else 1
+
+
+@cli.command()
+@click.argument("name", metavar="1.1.2")
+def hint(name: str) -> int:
+    """Show the next of a task's three hints."""
+    task = load_course().task(name)
+    seen = progress.hints_seen(task.id)
+    rung = min(seen + 1, len(task.hints))
+    say(f"{task.id} {task.title}, hint {rung} of {len(task.hints)}", bold=True)
+    say(task.hints[rung - 1])
+    if rung < len(task.hints):
+        say(f"The next one: pdm run hint {task.id}")
+    else:
+        say(f"That was the last one. The chapter: {chapter(task)}")
+    progress.hint_shown(task.id, rung)
+    return 0
+
+
+@cli.group()
+def dev() -> None:
+    """For those who work on the course itself."""
+
+
+@dev.command("stubs")
+@click.option("--check", is_flag=True, help="Write nothing; fail if the committed stubs are not the generated ones.")
+def dev_stubs(check: bool) -> int:
+    """Generate src/tiny_llm from solutions/tiny_llm."""
+    from . import stubs
+
+    if not check:
+        stubs.write_stubs(SOLUTION, LEARNER, load_course())
+        return 0
+    differences = stubs.differences(SOLUTION, LEARNER, load_course())
+    for line in differences:
+        say(line)
+    say("src/tiny_llm is not what solutions/tiny_llm gives: pdm run dev stubs" if differences else "The stubs are current.")
+    return 1 if differences else 0
+
+
+@dev.command("record")
+@click.option("--week", type=int, required=True)
+@click.option("--day", type=int, required=True)
+def dev_record(week: int, day: int) -> int:
+    """Record PyTorch's answers for the tests of a day. Needs PyTorch."""
+    return _run_pytest(load_course().day(week, day).tasks, ["--solution", "--oracle", "record", "-q"])
+
+
+@dev.command("transcripts")
+@click.argument("names", nargs=-1)
+def dev_transcripts(names: tuple[str, ...]) -> int:
+    """Record what a learner sees (all scenarios, or the named ones), to be read and committed."""
+    from . import transcripts
+
+    known = {scenario.name: scenario for scenario in transcripts.scenarios()}
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"There is no scenario {unknown[0]}. Scenarios: {', '.join(known)}.")
+    for name in names or known:
+        say(f"{name}: {'changed' if transcripts.record(known[name]) else 'the same'}")
+    return 0
+
+
+@dev.command("check")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole table as JSON.")
+def dev_check(as_json: bool) -> int:
+    """Let the course prove itself: stubs fail, the solution passes, every known mistake is caught and named."""
+    from . import course_check
+
+    return course_check.main(as_json)
+
+
+def _selected(names: Sequence[str], week: int | None, day: int | None, solution: bool) -> Sequence[Task]:
+    course = load_course()
+    if names and (week is not None or day is not None):
+        raise UsageError("Name a task or a day either as 1.1.2 or with --week and --day, not both.")
+    if names:
+        chosen = [task for name in names for task in resolve(course, name)]
+        return list(dict.fromkeys(chosen))
+    if week is None and day is not None:
+        raise UsageError(f"--day {day} needs a week: pdm run test --week 1 --day {day}")
+    if week is not None and day is None:
+        days = course.week(week).days
+        if solution:
+            return [task for d in days for task in d.tasks]
+        numbers = ", ".join(str(d.number) for d in days)
+        raise UsageError(f"--week {week} needs a day (of {numbers}): pdm run test --week {week} --day {days[0].number}")
+    if week is not None and day is not None:
+        return course.day(week, day).tasks
+    return course.tasks()
+
+
+def _by_day(tasks: Sequence[Task]) -> list[tuple[Day, list[Task]]]:
+    grouped: dict[tuple[int, int], list[Task]] = {}
+    for task in tasks:
+        grouped.setdefault((task.week, task.day), []).append(task)
+    return [(load_course().day(*key), grouped[key]) for key in sorted(grouped)]
+
+
+def _run_pytest(tasks: Sequence[Task], options: Sequence[str]) -> int:
+    """Raw pytest on some tasks, in this terminal. Our exit codes: 0 passed, 1 failed, 2 wrong use."""
+    files = [str(TESTS / f"week{day.week}" / f"test_day{day.number}.py") for day, _ in _by_day(tasks)]
+    command = [sys.executable, "-m", "pytest", *files, *(f"--task={task.id}" for task in tasks), *options]
+    return min(subprocess.run(command, cwd=ROOT).returncode, 2)
+
+
+def main() -> None:
+    """Run a command; what the user got wrong is one line and exit code 2."""
+    argv = sys.argv[1:]
+    split = argv.index("--") if "--" in argv else len(argv)
+    try:
+        status = cli.main(argv[:split], prog_name="pdm run", obj=tuple(argv[split + 1 :]), standalone_mode=False)
+    except click.NoSuchOption as error:
+        _fail(f"{error.format_message()} Options for pytest stand after --: pdm run test 1.1 -- {error.option_name} ...")
+    except click.MissingParameter as error:
+        _fail(f"{error.format_message()} {error.ctx.get_usage() if error.ctx else ''}")
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except UsageError as error:
+        _fail(str(error))
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    sys.exit(status)
+
+
+def _fail(message: str) -> None:
+    click.echo(message, err=True)
+    sys.exit(2)

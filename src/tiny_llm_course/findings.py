@@ -1,0 +1,69 @@
+"""What a check found wrong, as data: the reporter prints it, the harness ranks it."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Any
+
+
+class Kind(enum.IntEnum):
+    """The kinds of failure, first things first: while the shape is wrong, nobody needs to hear about values."""
+
+    NOT_STARTED = 0
+    NO_IMPORT = 1
+    STOPPED = 2
+    FORBIDDEN = 3
+    RAISED = 4
+    TYPE = 5
+    SHAPE = 6
+    DTYPE = 7
+    NAN = 8
+    VALUES = 9
+    INPUT_CHANGED = 10
+    NO_ERROR = 11
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One failed check.
+
+    `headline` says what is wrong, `lines` show it, `case` names the inputs, `size` counts their elements, `frames` are
+    the learner's own lines on the way to an exception, innermost last, `blocker` is the task that has to be written first,
+    `indirect` says that what was expected came from the learner's own program (a property), not from an oracle.
+    """
+
+    kind: Kind
+    headline: str
+    lines: tuple[str, ...] = ()
+    case: str = ""
+    size: int = 0
+    frames: tuple[str, ...] = ()
+    blocker: str = ""
+    indirect: bool = False
+
+    def text(self) -> str:
+        """The finding as an editor's test runner shows it."""
+        return "\n".join(part for part in [self.headline, *self.lines, self.case and f"case: {self.case}"] if part)
+
+    def rank(self) -> tuple[int, bool, int]:
+        """Smaller is told first: by kind, an oracle's before a property's, then the smallest case."""
+        return (self.kind, self.indirect, self.size)
+
+    def to_json(self) -> dict[str, Any]:
+        """For the pipe between the child process and the harness."""
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Finding:
+        """The inverse of `to_json`."""
+        kind = Kind(data.pop("kind"))
+        return Finding(kind, **{key: tuple(v) if isinstance(v, list) else v for key, v in data.items()})
+
+
+class CheckFailed(AssertionError):
+    """Raised by the functions of `checks`; carries the finding."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.text())
+        self.finding = finding

@@ -1,0 +1,259 @@
+"""Grades a day in child processes, within limits of time and memory, whatever the learner's code does.
+
+A child reports check by check. If it dies, the task (or the import) it was busy with has failed, and another child goes
+on with the rest. A task has passed only when every one of its checks has reported a pass.
+"""
+
+import dataclasses
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import psutil
+
+from .findings import Finding, Kind
+from .paths import LEARNER, ROOT, SOLUTION, TESTS
+from .registry import Day, Task, UsageError
+
+TICK = 0.02  # seconds between two looks at a child
+START = 60.0  # seconds a child may take for what is not the learner's: starting Python, importing the tests
+
+Status = Literal["passed", "failed", "not started", "waiting"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What one task may take: seconds of wall time, and bytes of resident memory of the whole child."""
+
+    seconds: float = 20.0
+    memory: int = 4 << 30
+
+
+@dataclasses.dataclass
+class TaskResult:
+    """What was found about one task."""
+
+    task: Task
+    checks: int = 0  # selected, of which ...
+    passed: int = 0
+    failed: int = 0
+    finding: Finding | None = None  # the one to tell: first by kind, then by size of the case
+    mistakes: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # name, fact, question
+    prints: tuple[int, tuple[str, ...]] = (0, ())
+
+    @property
+    def status(self) -> Status:
+        """A waiting task stopped at another task's stub."""
+        if self.finding is None:
+            return "passed" if self.checks and self.passed == self.checks else "failed"
+        if self.finding.kind == Kind.NOT_STARTED:
+            return "not started" if self.finding.blocker == self.task.id else "waiting"
+        return "failed"
+
+    def add(self, finding: Finding) -> None:
+        """Keep the finding if it is to be told before the one there is."""
+        if self.finding is None or finding.rank() < self.finding.rank():
+            self.finding = finding
+
+
+def grade_day(
+    day: Day,
+    *,
+    tasks: Iterable[Task] | None = None,
+    solution: bool = False,
+    oracle: str = "recorded",
+    limits: Limits | None = None,
+    pytest_args: tuple[str, ...] = (),
+) -> list[TaskResult]:
+    """Grade the tasks of a day (all of them by default) and give the results of those that had a check selected.
+
+    Raises:
+        UsageError: pytest did not understand `pytest_args`, or they select nothing.
+    """
+    wanted = list(day.tasks if tasks is None else tasks)
+    results = {task.id: TaskResult(task) for task in wanted}
+    left = list(results)
+    broken: dict[str, str] = {}
+    while left:
+        options = [*(["--solution"] if solution else []), "--oracle", oracle, *(f"--task={task}" for task in left)]
+        package = SOLUTION if solution else LEARNER
+        run = _Child(day, broken, [*options, *pytest_args], package, limits or Limits())
+        run.watch(results)
+        if run.ended:
+            break
+        assert run.death
+        if run.task:
+            results[run.task].add(run.death)
+            left = [task for task in left if task not in run.begun]
+        elif run.module and run.module not in broken:
+            broken[run.module] = run.death.headline
+            for result in (r for r in results.values() if r.task.targets[0].module == run.module):
+                result.add(dataclasses.replace(run.death, kind=Kind.NO_IMPORT))
+        else:
+            raise UsageError(f"The tests could not be run: {run.last_words()}")
+    selected = [result for result in results.values() if result.checks]
+    if not selected:
+        raise UsageError(f"No check of day {day.number} of week {day.week} fits {' '.join(pytest_args)}.")
+    return selected
+
+
+class _Child:
+    """One child process and what it has told so far."""
+
+    def __init__(
+        self, day: Day, broken: dict[str, str], pytest_args: list[str], package: Path, limits: Limits
+    ) -> None:
+        self.limits = limits
+        self.package = package
+        self.task = ""  # what it is busy with: this task, or else importing this module
+        self.module = ""
+        self.begun: list[str] = []
+        self.ended = False
+        self.death: Finding | None = None
+        self._words = b""
+        self._folder = tempfile.TemporaryDirectory(prefix="tiny-llm-")
+        self._crash_file = Path(self._folder.name, "crash")
+        read, write = os.pipe()
+        job: dict[str, Any] = {
+            "test_file": str(TESTS / f"week{day.week}" / f"test_day{day.number}.py"),
+            "events": write,
+            "crash_file": str(self._crash_file),
+            "broken": broken,
+            "pytest_args": pytest_args,
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tiny_llm_course.child", json.dumps(job)],
+            cwd=ROOT,
+            pass_fds=[write],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        os.close(write)
+        self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        assert self._process.stdout
+        self._threads = [
+            threading.Thread(target=self._read_events, args=(os.fdopen(read, "rb"),), daemon=True),
+            threading.Thread(target=self._drain, args=(self._process.stdout,), daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _read_events(self, pipe: IO[bytes]) -> None:
+        with pipe:
+            for line in pipe:
+                self._events.put(json.loads(line))
+        self._events.put(None)
+
+    def _drain(self, pipe: IO[bytes]) -> None:
+        """Keep the end of what the child writes past our own stand-ins, so that a flood of it blocks nobody."""
+        with pipe:
+            while chunk := pipe.read1(65536):  # type: ignore[attr-defined]
+                self._words = (self._words + chunk)[-8192:]
+
+    def last_words(self) -> str:
+        """The last line that pytest or the system wrote."""
+        lines = [line.strip() for line in self._words.decode(errors="replace").splitlines() if line.strip()]
+        errors = [line for line in lines if "rror:" in line]
+        return (errors or lines or ["it wrote nothing"])[-1]
+
+    def watch(self, results: dict[str, TaskResult]) -> None:
+        """Take the events until the child has ended or has been ended."""
+        since = time.monotonic()
+        memory = psutil.Process(self._process.pid)
+        try:
+            while True:
+                try:
+                    event = self._events.get(timeout=TICK)
+                except queue.Empty:
+                    event = {}
+                if event is None:
+                    break
+                if event.get("event") in ("task", "importing", "collected"):
+                    since = time.monotonic()
+                if event:
+                    self._take(event, results)
+                allowed = self.limits.seconds if self.task or self.module else START
+                if time.monotonic() - since > allowed:
+                    self._end(f"still running after {self.limits.seconds:g} s, the limit of a task")
+                    return
+                elif _resident(memory) > self.limits.memory:
+                    self._end(f"used more than {self.limits.memory / (1 << 30):.3g} GB of memory, the limit of a task")
+                    return
+            status = self._process.wait()
+            for thread in self._threads:
+                thread.join()
+            if not self.ended:
+                self._died(status)
+        finally:
+            if self._process.poll() is None:
+                self._process.kill()
+                self._process.wait()
+            self._folder.cleanup()
+
+    def _take(self, event: dict[str, Any], results: dict[str, TaskResult]) -> None:
+        match event["event"]:
+            case "importing":
+                self.module = event["module"]
+            case "collected":
+                for task, count in event["counts"].items():
+                    results[task].checks = count
+            case "task":
+                self.task = event["task"]
+                self.begun.append(self.task)
+            case "check":
+                result = results[event["task"]]
+                result.passed += event["outcome"] == "passed"
+                result.failed += event["outcome"] == "failed"
+                if event["finding"]:
+                    result.add(Finding.from_json(event["finding"]))
+                count, lines = event["prints"]
+                result.prints = (count, tuple(lines))
+            case "mistakes":
+                results[event["task"]].mistakes = [tuple(m) for m in event["found"]]
+            case "end":
+                if event["status"] not in (0, 1, 5):  # 5: nothing selected, which the caller sees by itself
+                    raise UsageError(f"pytest says: {self.last_words()}")
+                self.ended = True
+
+    def _end(self, why: str) -> None:
+        """Ask the child for the line it is at, then end it."""
+        self._process.send_signal(signal.SIGUSR1)
+        time.sleep(0.2)
+        self._process.kill()
+        self._process.wait()
+        self.death = Finding(Kind.STOPPED, why, frames=self._crash_frames())
+
+    def _died(self, status: int) -> None:
+        if status < 0:
+            why = f"the process crashed: {signal.Signals(-status).name}"
+        else:
+            why = f"your code ended the process, with exit code {status}"
+        self.death = Finding(Kind.STOPPED, why, frames=self._crash_frames())
+
+    def _crash_frames(self) -> tuple[str, ...]:
+        """The graded package's lines in faulthandler's trace (which has the innermost first)."""
+        frames = []
+        trace = self._crash_file.read_text(errors="replace") if self._crash_file.exists() else ""
+        for line in trace.splitlines():
+            if '", line ' in line and Path((parts := line.split('"'))[1]).is_relative_to(self.package):
+                number = int(parts[2].split()[2])
+                code = Path(parts[1]).read_text(errors="replace").splitlines()[number - 1].strip()
+                frames.append(f"{Path(parts[1]).relative_to(ROOT).as_posix()}:{number}  {code}")
+        return tuple(reversed(frames))
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0

@@ -1,0 +1,101 @@
+"""What the book repeats from elsewhere: `book/src/generated/`, made from the registry and the solution's signatures.
+
+A chapter includes these files, so that a signature, a docstring, a hint or a number of minutes is written only once.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from .paths import BOOK, LEARNER, ROOT, SOLUTION
+from .registry import Course, Day, Target, Task, load_course
+from .stubs import listing
+
+FOLDER = BOOK / "src" / "generated"
+PACKAGE = LEARNER.relative_to(ROOT).as_posix()
+
+
+def generated_files(course: Course) -> dict[str, str]:
+    """The text of every file of `book/src/generated/`, by its name.
+
+    `1.1-tasks.md` is a day's table of tasks; `1.1.2-signature.md` and `1.1.2-hints.md` belong to a task.
+    """
+    files = {}
+    for day in (day for week in course.weeks for day in week.days):
+        files[f"{day.week}.{day.number}-tasks.md"] = _tasks(day)
+        for task in day.tasks:
+            files[f"{task.id}-signature.md"] = _signature(task)
+            files[f"{task.id}-hints.md"] = _hints(task)
+    return files
+
+
+def write() -> list[str]:
+    """Write the files, remove what is not generated any more, and give the names of the files that changed."""
+    changed = []
+    for name, wanted in _not_as_generated():
+        changed.append(name)
+        if wanted is None:
+            (FOLDER / name).unlink()
+        else:
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            (FOLDER / name).write_text(wanted, encoding="utf-8", newline="\n")
+    return changed
+
+
+def differences() -> list[str]:
+    """One line for each file of `book/src/generated/` that is not what would be generated; none if all are."""
+    return [
+        f"{name} is not generated any more"
+        if wanted is None
+        else f"{name} {'differs from what is generated' if (FOLDER / name).exists() else 'is missing'}"
+        for name, wanted in _not_as_generated()
+    ]
+
+
+def _not_as_generated() -> Iterator[tuple[str, str | None]]:
+    """The files that differ, by name, with the text they should have; None for a file that should not be there."""
+    wanted = generated_files(load_course())
+    present = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
+    for name in sorted(wanted.keys() | present.keys()):
+        if wanted.get(name) != present.get(name):
+            yield name, wanted.get(name)
+
+
+def _tasks(day: Day) -> str:
+    minutes = sum(task.minutes for task in day.tasks)
+    rows = [
+        f"| [{task.label}](#task-{task.id.replace('.', '-')}) | {_names(task.targets)} | {_files(task.targets)} "
+        f"| {task.minutes} |"
+        for task in day.tasks
+    ]
+    return "\n".join(
+        ["| Task | You write | In | Minutes |", "|---|---|---|---|", *rows, f"| | | **Together** | **{minutes}** |", ""]
+    )
+
+
+def _names(targets: tuple[Target, ...]) -> str:
+    return ", ".join(f"`{target.name}`" for target in targets)
+
+
+def _files(targets: tuple[Target, ...]) -> str:
+    return ", ".join(f"`{file}`" for file in dict.fromkeys(_file(target, PACKAGE) for target in targets))
+
+
+def _file(target: Target, package: str) -> str:
+    return f"{package}/{target.module.replace('.', '/')}.py"
+
+
+def _signature(task: Task) -> str:
+    parts = [f"In {_files(task.targets)}:"]
+    for target in task.targets:
+        source = Path(_file(target, SOLUTION.as_posix())).read_text(encoding="utf-8")
+        parts.append(f"```python\n{listing(source, target.name)}```")
+    return "\n\n".join(parts) + "\n"
+
+
+def _hints(task: Task) -> str:
+    """Folded, the next rung below the last: each is opened by itself."""
+    count = len(task.hints)
+    return "\n".join(
+        f"<details>\n<summary>Hint {rung} of {count}</summary>\n\n{text}\n\n</details>\n"
+        for rung, text in enumerate(task.hints, 1)
+    )

@@ -1,0 +1,107 @@
+"""Importing the two packages: the learner's `tiny_llm`, and the solution under the name `tiny_llm_solution`.
+
+A learner's file that cannot be imported must not take the other files of the day with it. Its place is taken by a module
+that raises what the import raised, whenever something of it is used.
+"""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .paths import SOLUTION
+from .registry import Target
+
+SOLUTION_NAME = "tiny_llm_solution"
+
+
+class NotImportable(Exception):
+    """Something of a file was used that cannot be imported; `cause` is what the import raised, or words."""
+
+    def __init__(self, module: str, cause: BaseException | str) -> None:
+        super().__init__(f"{module}.py cannot be imported: {cause}")
+        self.module = module
+        self.cause = cause
+
+
+class BrokenModule(ModuleType):
+    """Stands where a module would stand, and raises as soon as something of it is used."""
+
+    def __init__(self, name: str, error: NotImportable) -> None:
+        super().__init__(name)
+        self.error = error
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise self.error
+
+
+def import_learner(module: str, known_broken: dict[str, str]) -> None:
+    """Import `tiny_llm.<module>`, or put a BrokenModule in its place. `known_broken` names files not to try again."""
+    name = f"tiny_llm.{module}"
+    if name in sys.modules:
+        return
+    try:
+        if module in known_broken:
+            raise NotImportable(module, known_broken[module])
+        importlib.import_module(name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: sys.exit() in a file is a mistake like any other
+        cause = error if isinstance(error, NotImportable) else NotImportable(module, error)
+        placeholder = BrokenModule(name, cause)
+        sys.modules[name] = placeholder
+        if parent := sys.modules.get("tiny_llm"):
+            setattr(parent, module, placeholder)
+
+
+def load_package(name: str, folder: Path) -> ModuleType:
+    """The package in `folder` under another name, beside whatever `tiny_llm` is in this process."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(
+            name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
+        assert spec
+        assert spec.loader
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def load_solution() -> ModuleType:
+    """The solved package as `tiny_llm_solution`."""
+    return load_package(SOLUTION_NAME, SOLUTION)
+
+
+def program(target: Target, package: str = "tiny_llm") -> Any:
+    """The function, method or class that a target names."""
+    if package == SOLUTION_NAME:
+        load_solution()
+    found: Any = importlib.import_module(f"{package}.{target.module}")
+    for part in target.name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+@contextmanager
+def installed(target: Target, replacement: Callable[..., Any]) -> Iterator[None]:
+    """While the block runs, `tiny_llm` has another program as the target, wherever it was imported to."""
+    original = program(target)
+    *path, last = target.name.split(".")
+    if path:
+        holders: list[Any] = [program(Target(target.module, ".".join(path)))]
+    else:
+        modules = [m for name, m in sys.modules.items() if name.startswith("tiny_llm.")]
+        holders = [m for m in modules if vars(m).get(last) is original]
+    for holder in holders:
+        setattr(holder, last, replacement)
+    try:
+        yield
+    finally:
+        for holder in holders:
+            setattr(holder, last, original)

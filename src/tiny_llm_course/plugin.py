@@ -1,0 +1,182 @@
+"""The pytest plugin: makes the day tests grade the learner's package, or with `--solution` the solved one.
+
+It is loaded by pyproject.toml, so that `pytest tests/week1/test_day1.py` and an editor's test runner grade as
+`pdm run test` does; that command adds the child process with its limits, and the report.
+"""
+
+import re
+import sys
+import traceback
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .checks import CASE_NOTE
+from .findings import CheckFailed, Finding, Kind
+from .packages import NotImportable, import_learner
+from .paths import LEARNER, ROOT, SOLUTION, TESTS
+from .recordings import MODES, Recordings
+from .registry import Day, Task, load_course
+from .traps import Traps
+
+DAY_FILE = re.compile(r"week(\d+)/test_day(\d+)\.py")
+TASK = pytest.StashKey[Task]()
+FINDING = pytest.StashKey[Finding]()
+TRAPS = pytest.StashKey[Traps]()
+RECORDINGS = pytest.StashKey[dict[Path, Recordings]]()
+# Set by the child process: files known not to be importable, and who is told which file is being imported ("" after the last).
+BROKEN = pytest.StashKey[dict[str, str]]()
+IMPORTING = pytest.StashKey[Callable[[str], None]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--solution`, `--oracle` and `--task`."""
+    group = parser.getgroup("tiny-llm")
+    group.addoption("--solution", action="store_true", help="grade solutions/tiny_llm instead of src/tiny_llm")
+    group.addoption("--oracle", choices=MODES, default="recorded", help="PyTorch's answers: recorded, live, or record")
+    group.addoption("--task", action="append", default=[], metavar="ID", help="grade only this task (repeatable)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the package to grade first on the path."""
+    config.addinivalue_line("markers", "slow: takes more than a few seconds")
+    package = graded_package(config)
+    sys.path.insert(0, str(package.parent))
+    config.stash[TRAPS] = Traps([package])
+    config.stash[RECORDINGS] = {}
+    config.stash.setdefault(BROKEN, {})
+    config.stash.setdefault(IMPORTING, lambda module: None)
+
+
+def graded_package(config: pytest.Config) -> Path:
+    """The folder of the package that this run grades."""
+    return SOLUTION if config.getoption("--solution") else LEARNER
+
+
+def day_of(path: Path) -> Day | None:
+    """The day that a test file grades."""
+    if not path.is_relative_to(TESTS) or not (match := DAY_FILE.fullmatch(path.relative_to(TESTS).as_posix())):
+        return None
+    return load_course().day(int(match[1]), int(match[2]))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
+    """Before a day's tests are imported: set the traps, then import the files that its tasks are written in."""
+    if not (day := day_of(module_path)):
+        return
+    import mlx.core as mx
+
+    # The one device that every machine has, with the same arithmetic everywhere.
+    mx.set_default_device(mx.cpu)
+    stash = parent.config.stash
+    stash[TRAPS].set(name for task in day.tasks for name in task.forbidden)
+    for module in dict.fromkeys(target.module for task in day.tasks for target in task.targets):
+        stash[IMPORTING](module)
+        import_learner(module, stash[BROKEN])
+    stash[IMPORTING]("")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give each graded test its task, by its name, and leave out the tasks that are not asked for."""
+    for item in items:
+        day = day_of(item.path)
+        for task in day.tasks if day else ():
+            if item.name.startswith(f"test_{task.tests}_"):
+                item.stash[TASK] = task
+    if wanted := config.getoption("--task"):
+        kept = [item for item in items if TASK in item.stash and item.stash[TASK].id in wanted]
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+
+
+@pytest.fixture
+def pytorch(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """An oracle: `pytorch(function, *inputs)` gives what `function(torch, *inputs)` gives, without torch if recorded."""
+    files = request.config.stash[RECORDINGS]
+    path = request.path.with_name(f"{request.path.stem.replace('test_', 'torch_')}.npz")
+    if path not in files:
+        files[path] = Recordings(path, request.config.getoption("--oracle"))
+    return lambda function, *args, **kwargs: files[path].answer(request.node.name, function, *args, **kwargs)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep what was recorded."""
+    for recordings in session.config.stash[RECORDINGS].values():
+        recordings.save()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Arm the traps of the test's task; a caught call fails the test even if the learner's code swallowed the error."""
+    traps = item.config.stash[TRAPS]
+    task = item.stash.get(TASK, None)
+    traps.armed, traps.hits = frozenset(task.forbidden if task else ()), []
+    try:
+        yield
+        if traps.hits:
+            raise traps.hits[0]
+    finally:
+        traps.armed = frozenset()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say in one line what failed, for a graded test."""
+    report = yield
+    if call.excinfo and not report.skipped and TASK in item.stash:
+        finding = finding_of(call.excinfo.value, graded_package(item.config))
+        item.stash[FINDING] = finding
+        if finding.kind == Kind.NOT_STARTED:
+            report.longrepr = f"{finding.headline}"
+    return report
+
+
+def finding_of(error: BaseException, package: Path) -> Finding:
+    """What an exception of a graded test means to the learner."""
+    if isinstance(error, CheckFailed):
+        return error.finding
+    if isinstance(error, NotImportable):
+        return _not_importable(error, package)
+    if isinstance(error, NotImplementedError) and (match := re.match(r"\d+\.\d+\.\d+", str(error))):
+        return Finding(Kind.NOT_STARTED, f"not started: {error}", blocker=match[0])
+    name = type(error).__name__
+    frames = learner_frames(error, package)
+    if isinstance(error, SystemExit):
+        return Finding(Kind.STOPPED, f"your code left the program with sys.exit({error.code!r})", frames=frames)
+    if not frames:  # not the learner's doing: the whole story is wanted
+        return Finding(Kind.RAISED, f"the check itself raised {name}: {first_line(error)} (run with --full)")
+    notes = [note.removeprefix(CASE_NOTE) for note in getattr(error, "__notes__", []) if note.startswith(CASE_NOTE)]
+    return Finding(Kind.RAISED, f"raised {name}: {first_line(error)}", case="".join(notes[:1]), frames=frames)
+
+
+def _not_importable(error: NotImportable, package: Path) -> Finding:
+    cause = error.cause
+    file = (package / f"{error.module}.py").relative_to(ROOT).as_posix()
+    if isinstance(cause, str):
+        return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {cause}")
+    if isinstance(cause, SyntaxError):
+        lines = ((cause.text or "").strip(),) if cause.text else ()
+        return Finding(Kind.NO_IMPORT, f"{file}:{cause.lineno} is not Python: {cause.msg}", lines)
+    frames = learner_frames(cause, package)
+    if isinstance(cause, SystemExit):
+        return Finding(Kind.NO_IMPORT, f"{file} calls sys.exit({cause.code!r}) while it is imported", frames=frames)
+    return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {type(cause).__name__}: {first_line(cause)}", frames=frames)
+
+
+def learner_frames(error: BaseException, package: Path) -> tuple[str, ...]:
+    """The graded package's own lines on the way to an error, innermost last: `src/tiny_llm/basics.py:12  code`."""
+    return tuple(
+        f"{Path(frame.filename).relative_to(ROOT).as_posix()}:{frame.lineno}  {frame.line or ''}".rstrip()
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(package)
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """An error's message without what follows its first line."""
+    return (str(error).splitlines() or [""])[0]

@@ -1,0 +1,115 @@
+"""Proves the tests: runs a task's own tests on the stub, the solution and every known program, in one process.
+
+The solution is the graded package throughout. Program after program takes the place of a task's target, and pytest's own
+protocol runs the same collected tests on each.
+"""
+
+import dataclasses
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from .packages import installed, load_package, program
+from .paths import LEARNER, TESTS
+from .plugin import TASK, TRAPS
+from .registry import Day, Task
+from .variants import load_variants, variants_path
+
+STUB_NAME = "tiny_llm_stub"
+
+
+@dataclasses.dataclass
+class Proof:
+    """What was found about one task; it holds if `problems` is empty."""
+
+    task: str
+    checks: int = 0
+    fail_on_stub: int = 0
+    pass_on_solution: int = 0
+    wrong: int = 0
+    caught: int = 0
+    named: int = 0
+    accepted: int = 0
+    accepted_pass: int = 0
+    problems: list[str] = dataclasses.field(default_factory=list)
+
+
+class Prover:
+    """A pytest plugin that replaces the loop over the tests."""
+
+    def __init__(self, day: Day) -> None:
+        self.proofs = {task.id: Proof(task.id) for task in day.tasks}
+        self.orphans: list[str] = []
+        self._day = day
+        self._variants = load_variants(day)
+        self._items: dict[str, list[pytest.Function]] = {task.id: [] for task in day.tasks}
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Prove each task of the day."""
+        session.config.stash[TRAPS].guard(variants_path(self._day))
+        for item in session.items:
+            assert isinstance(item, pytest.Function)
+            if TASK in item.stash:
+                self._items[item.stash[TASK].id].append(item)
+            else:
+                self.orphans.append(item.name)
+        for task in self._day.tasks:
+            self._prove(task, self.proofs[task.id], self._items[task.id])
+        return True
+
+    def _prove(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
+        proof.checks = len(items)
+        if not items:
+            proof.problems.append(f"no test is named test_{task.tests}_...")
+        solved = [item for item in items if fails(item)]
+        proof.pass_on_solution = len(items) - len(solved)
+        proof.problems += [f"{item.name} fails on the solution" for item in solved]
+        self._prove_stub(task, proof, items)
+        self._prove_wrong(task, proof, items)
+        for variant in self._variants.accepted_of(task.id):
+            proof.accepted += 1
+            with installed(task.targets[0], variant.program):
+                failing = [item.name for item in items if fails(item)]
+            proof.accepted_pass += not failing
+            proof.problems += [f"{name} fails on the accepted program {variant.name}" for name in failing]
+            if self._variants.mistakes(task, variant.program):
+                proof.problems.append(f"the accepted program {variant.name} is named as a mistake")
+
+    def _prove_stub(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
+        load_package(STUB_NAME, LEARNER)
+        for target in task.targets:
+            with installed(target, program(target, STUB_NAME)):
+                passing = [item.name for item in items if not fails(item)]
+            proof.problems += [f"{name} passes on the stub of {target}" for name in passing]
+        proof.fail_on_stub = len(items) - len(passing)
+
+    def _prove_wrong(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
+        for variant in self._variants.wrong_of(task.id):
+            proof.wrong += 1
+            with installed(task.targets[0], variant.program):
+                if any(fails(item) for item in items):
+                    proof.caught += 1
+                else:
+                    proof.problems.append(f"the wrong program {variant.name} passes all tests")
+            names = [v.name for v in self._variants.mistakes(task, variant.program)]
+            if names == [variant.name]:
+                proof.named += 1
+            else:
+                proof.problems.append(f"the wrong program {variant.name} is named {' and '.join(names) or 'nothing'}")
+
+
+def fails(item: pytest.Function) -> bool:
+    """Run one collected test again, from fresh fixtures."""
+    item._initrequest()
+    return any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
+
+
+def prove_day(day: Day) -> Prover:
+    """Run the proof of a day in this process."""
+    prover = Prover(day)
+    file = TESTS / f"week{day.week}" / f"test_day{day.number}.py"
+    # Without the terminal plugin: what fails here fails on purpose.
+    status = pytest.main([str(file), "--solution", "-p", "no:terminal", "-p", "no:cacheprovider"], plugins=[prover])
+    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        prover.orphans.append(f"pytest could not run {file.name} (exit code {int(status)})")
+    return prover

@@ -1,0 +1,112 @@
+"""Recorded sessions: what a learner sees for a given state of the learner's files, compared in CI.
+
+`tests/course/transcripts/scenarios.toml` says which tasks are solved, what is then edited, and what is typed. A scenario
+runs in a copy of the checkout, so that the learner's own files are never touched.
+"""
+
+import dataclasses
+import difflib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from functools import cache
+from pathlib import Path
+
+from . import stubs
+from .paths import ROOT, SOLUTION, TESTS
+from .registry import load_course
+
+FOLDER = TESTS / "course" / "transcripts"
+
+
+@dataclasses.dataclass(frozen=True)
+class Edit:
+    """Replace `find` by `put` in a file of the learner's package; without `find`, append."""
+
+    file: str
+    put: str
+    find: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """A state of the learner's files and what is typed. `solved` tasks start from the solution, others from the stub."""
+
+    name: str
+    typed: tuple[str, ...]
+    solved: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
+
+    @property
+    def file(self) -> Path:
+        """Where the transcript is kept."""
+        return FOLDER / f"{self.name}.txt"
+
+
+@cache
+def scenarios() -> tuple[Scenario, ...]:
+    """All scenarios, in the order of the file."""
+    table = tomllib.loads((FOLDER / "scenarios.toml").read_text())
+    return tuple(
+        Scenario(s["name"], tuple(s["typed"]), tuple(s.get("solved", ())), tuple(Edit(**e) for e in s.get("edits", ())))
+        for s in table["scenarios"]
+    )
+
+
+def play(scenario: Scenario) -> str:
+    """Run a scenario and give its transcript: each command, what it printed, and its exit code."""
+    with tempfile.TemporaryDirectory(prefix="tiny-llm-") as folder:
+        checkout = Path(folder, "tiny-llm")
+        for name in ("src", "solutions", "tests", "pyproject.toml"):
+            (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, checkout / name)
+        _prepare(scenario, checkout / "src" / "tiny_llm")
+        return "\n".join(_run(command, checkout) for command in scenario.typed)
+
+
+def differences(scenario: Scenario) -> list[str]:
+    """Nothing if the scenario prints what is recorded, else one line and the differing lines."""
+    recorded = scenario.file.read_text() if scenario.file.exists() else ""
+    played = play(scenario)
+    if recorded == played:
+        return []
+    lines = difflib.unified_diff(recorded.splitlines(), played.splitlines(), "recorded", "now", lineterm="", n=1)
+    return [f"the transcript {scenario.name} is not what is printed now (pdm run dev transcripts)", *lines]
+
+
+def record(scenario: Scenario) -> bool:
+    """Write the transcript; whether it changed."""
+    before = scenario.file.read_text() if scenario.file.exists() else ""
+    played = play(scenario)
+    scenario.file.write_text(played)
+    return played != before
+
+
+def _prepare(scenario: Scenario, package: Path) -> None:
+    tasks = load_course().tasks()
+    every_target = {target for task in tasks for target in task.targets}
+    for file in package.glob("*.py"):
+        left = {t.name: task for task in tasks for t in task.targets if t.module == file.stem and task.id not in scenario.solved}
+        file.write_text(stubs.stub_source((SOLUTION / file.name).read_text(), left, every_target))
+    for edit in scenario.edits:
+        file = package / edit.file
+        text = file.read_text()
+        if edit.find and edit.find not in text:
+            raise ValueError(f"scenario {scenario.name}: {edit.file} does not hold {edit.find!r}")
+        file.write_text(text.replace(edit.find, edit.put, 1) if edit.find else text + edit.put)
+
+
+def _run(command: str, checkout: Path) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src"), "COLUMNS": "100"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tiny_llm_course", *command.split()],
+        cwd=checkout,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    return f"$ pdm run {command}\n{done.stdout}[exit code {done.returncode}]\n"

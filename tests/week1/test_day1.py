@@ -1,0 +1,339 @@
+"""Week 1, day 1: softmax, scaled dot-product attention, linear, multi-head attention.
+
+Each task is held to its formula in float64, to MLX's own operator and to PyTorch, in three dtypes; then to properties.
+"""
+
+import math
+
+import mlx.core as mx
+import mlx.nn as nn
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tiny_llm import attention, basics
+
+from tiny_llm_course.checks import DTYPES, agrees, causal, compare, normals, raises_value_error
+from tiny_llm_course.rounding import exact, to_float64
+
+LEADING = [(), (2,), (2, 3), (2, 3, 2)]
+# The same examples every time: a grade must not depend on luck.
+property_test = settings(
+    max_examples=20, derandomize=True, database=None, deadline=None, report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+
+
+# The formulas, in float64; `r` rounds every step (see tiny_llm_course/rounding.py).
+
+
+def softmax64(x, axis, *, r=exact):
+    e = r(np.exp(r(x - x.max(axis=axis, keepdims=True))))
+    return r(e / r(e.sum(axis=axis, keepdims=True)))
+
+
+def attention64(query, key, value, scale=None, mask=None, *, r=exact):
+    scores = r(r(query @ np.swapaxes(key, -1, -2)) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale))
+    if mask is not None:
+        scores = r(scores + mask)
+    return r(softmax64(scores, -1, r=r) @ value)
+
+
+def linear64(x, w, bias=None, *, r=exact):
+    y = r(x @ w.T)
+    return y if bias is None else r(y + bias)
+
+
+def multi_head64(query, key, value, num_heads, wq, wk, wv, wo, mask=None, *, r=exact):
+    dims = wq.shape[0] // num_heads
+    q, k, v = linear64(query, wq, r=r), linear64(key, wk, r=r), linear64(value, wv, r=r)
+    mask = None if mask is None else np.broadcast_to(mask, (len(q), num_heads, q.shape[1], k.shape[1]))
+    heads = []
+    for h in range(num_heads):
+        own = slice(h * dims, (h + 1) * dims)
+        heads.append(
+            attention64(q[..., own], k[..., own], v[..., own], mask=None if mask is None else mask[:, h], r=r)
+        )
+    return linear64(np.concatenate(heads, axis=-1), wo, r=r)
+
+
+# Task 1, softmax
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(5,), (2, 3), (2, 3, 4), (2, 3, 4, 5)], ids=str)
+def test_task_1_softmax_formula(shape, dtype):
+    x = normals(1, dtype)(*shape, spread=2.0)
+    for axis in range(-len(shape), len(shape)):
+        agrees(basics.softmax, softmax64, x, axis, seed=1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_1_softmax_large_scores(dtype):
+    """Scores of a thousand, and rows that lie far apart: each row has a largest score of its own."""
+    x = normals(2, dtype)(3, 4, spread=4.0) + mx.array([[1000], [0], [-1000]]).astype(dtype)
+    agrees(basics.softmax, softmax64, x, -1, seed=2)
+
+
+def test_task_1_softmax_forbidden_scores():
+    """exp(-inf) is zero: a score of -inf gives no weight."""
+    x = mx.where(mx.array([[1, 0, 1, 1], [1, 1, 1, 0]]) == 1, normals(3)(2, 4), -math.inf)
+    agrees(basics.softmax, softmax64, x, -1, seed=3)
+
+
+def test_task_1_softmax_mlx():
+    x = normals(4)(3, 4, 5, spread=3.0)
+    for axis in (0, 1, 2):
+        agrees(basics.softmax, softmax64, x, axis, seed=4, expected=to_float64(mx.softmax(x, axis=axis, precise=True)))
+
+
+def test_task_1_softmax_pytorch(pytorch):
+    x = normals(5)(4, 5, spread=3.0)
+    expected = pytorch(lambda torch, x: torch.softmax(x, dim=0), x)
+    agrees(basics.softmax, softmax64, x, 0, seed=5, expected=expected)
+
+
+@property_test
+@given(rows=st.integers(1, 4), columns=st.integers(1, 40), shift=st.integers(-60, 60), seed=st.integers(0, 99))
+def test_task_1_softmax_ignores_a_shift(rows, columns, shift, seed):
+    """Adding one number to every score of a row leaves its weights."""
+    x = normals(seed)(rows, columns)
+    case = f"float32, x {rows} x {columns}, against the same x plus {shift}, seed {seed}"
+    compare(basics.softmax(x + shift, -1), softmax64(to_float64(x), -1), mx.float32, 1e-4, case, x.size)
+
+
+# Task 1, attention
+
+
+def attention_inputs(seed, dtype, leading=(), length=3, keys=5, dims=4, values=4):
+    draw = normals(seed, dtype)
+    return draw(*leading, length, dims), draw(*leading, keys, dims), draw(*leading, keys, values)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("leading", LEADING, ids=str)
+def test_task_1_attention_formula(leading, dtype):
+    agrees(attention.scaled_dot_product_attention_simple, attention64, *attention_inputs(1, dtype, leading), seed=1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("scale", [1.0, 0.0, 0.3])
+def test_task_1_attention_scale(scale, dtype):
+    inputs = attention_inputs(2, dtype)
+    agrees(attention.scaled_dot_product_attention_simple, attention64, *inputs, scale=scale, seed=2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_1_attention_finite_mask(dtype):
+    """A bias that is not infinite: it shows whether the mask is scaled, and where it is added."""
+    inputs = attention_inputs(3, dtype, (2,))
+    mask = normals(30, dtype)(3, 5, spread=2.0)
+    agrees(attention.scaled_dot_product_attention_simple, attention64, *inputs, mask=mask, seed=3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_1_attention_causal_mask(dtype):
+    inputs = attention_inputs(4, dtype, (2, 3))
+    mask = causal(3, 5, dtype)
+    agrees(attention.scaled_dot_product_attention_simple, attention64, *inputs, mask=mask, seed=4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_task_1_attention_float32_mask(dtype):
+    """A mask of another float dtype leaves the output in query's dtype."""
+    inputs = attention_inputs(5, dtype)
+    agrees(attention.scaled_dot_product_attention_simple, attention64, *inputs, mask=causal(3, 5, mx.float32), seed=5)
+
+
+def test_task_1_attention_mask_per_head():
+    inputs = attention_inputs(6, mx.float32, (2, 3))
+    mask = normals(60)(2, 1, 3, 5)
+    agrees(attention.scaled_dot_product_attention_simple, attention64, *inputs, mask=mask, seed=6)
+
+
+def test_task_1_attention_mlx():
+    query, key, value = attention_inputs(7, mx.float32, (2, 3))
+    mask = normals(70)(3, 5)
+    expected = mx.fast.scaled_dot_product_attention(query, key, value, scale=0.5, mask=mask)
+    agrees(
+        attention.scaled_dot_product_attention_simple, attention64, query, key, value, scale=0.5, mask=mask, seed=7,
+        expected=to_float64(expected),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_task_1_attention_pytorch(pytorch, masked):
+    query, key, value = attention_inputs(8, mx.float32, (2, 3))
+    mask = causal(3, 5, mx.float32) if masked else None
+
+    def sdpa(torch, q, k, v, m):
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=m)
+
+    expected = pytorch(sdpa, query, key, value, mask)
+    program = attention.scaled_dot_product_attention_simple
+    agrees(program, attention64, query, key, value, mask=mask, seed=8, expected=expected)
+
+
+def test_task_1_attention_five_tokens():
+    """The scores of "That is a blue dog" under a causal mask, as chapter 1.1 prints them."""
+    scores = [
+        [1.93, 1.49, 0.90, -2.11, 0.68],
+        [-1.23, -0.04, -1.60, -0.75, -0.69],
+        [-0.49, 0.24, -1.11, 0.09, -2.32],
+        [-0.22, -1.38, -0.40, 0.80, -0.62],
+        [-0.59, -0.06, -0.83, 0.33, -1.56],
+    ]
+    weights = [
+        [1.0, 0.0, 0.0, 0.0, 0.0],
+        [0.2333, 0.7667, 0.0, 0.0, 0.0],
+        [0.2768, 0.5743, 0.1489, 0.0, 0.0],
+        [0.2032, 0.0637, 0.1697, 0.5634, 0.0],
+        [0.1569, 0.2665, 0.1234, 0.3937, 0.0595],
+    ]
+    # Keys and values that are the identity matrix: the scores are the query, and the output is the weights.
+    eye = mx.eye(5)
+    output = attention.scaled_dot_product_attention_simple(mx.array(scores), eye, eye, 1.0, causal(5, 5, mx.float32))
+    case = 'float32, the five tokens "That is a blue dog", scale 1, causal mask'
+    compare(output, np.array(weights), mx.float32, 0.00006, case, 75)
+
+
+@property_test
+@given(length=st.integers(1, 4), keys=st.integers(1, 9), dims=st.integers(1, 8), seed=st.integers(0, 99))
+def test_task_1_attention_of_ones_is_one(length, keys, dims, seed):
+    """The weights of a query sum to one, so values that are all one come out as one."""
+    query, key, _ = attention_inputs(seed, mx.float32, (), length, keys, dims)
+    output = attention.scaled_dot_product_attention_simple(query, key, mx.ones((keys, 2)))
+    case = f"float32, query {length} x {dims}, key {keys} x {dims}, value {keys} x 2 of ones, seed {seed}"
+    compare(output, np.ones((length, 2)), mx.float32, 1e-5, case, query.size + key.size)
+
+
+@property_test
+@given(length=st.integers(2, 6), changed=st.integers(1, 5), seed=st.integers(0, 99))
+def test_task_1_attention_causal_keeps_the_past(length, changed, seed):
+    """Behind a causal mask, another future leaves every earlier output."""
+    changed = min(changed, length - 1)
+    query, key, value = attention_inputs(seed, mx.float32, (), length, length)
+    noise = mx.where(mx.arange(length)[:, None] < changed, 0.0, 5.0)
+    mask = causal(length, length, mx.float32)
+    before = attention.scaled_dot_product_attention_simple(query, key, value, mask=mask)
+    after = attention.scaled_dot_product_attention_simple(query, key + noise, value - noise, mask=mask)
+    case = f"float32, query, key, value {length} x 4, causal, keys and values changed from {changed} on, seed {seed}"
+    compare(after[:changed], to_float64(before[:changed]), mx.float32, 1e-5, case, 3 * query.size)
+
+
+# Task 2, linear
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("leading", LEADING, ids=str)
+def test_task_2_linear_formula(leading, bias, dtype):
+    draw = normals(1, dtype)
+    x, w = draw(*leading, 4), draw(5, 4, spread=0.5)
+    agrees(basics.linear, linear64, x, w, draw(5) if bias else None, seed=1)
+
+
+def test_task_2_linear_square_weights():
+    """O = I: the one case in which a weight that is not transposed goes unnoticed."""
+    draw = normals(2)
+    agrees(basics.linear, linear64, draw(2, 3), draw(3, 3), seed=2)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_task_2_linear_mlx(bias):
+    draw = normals(3)
+    x, w, b = draw(2, 3, 4), draw(5, 4), draw(5) if bias else None
+    layer = nn.Linear(4, 5, bias=bias)
+    layer.update({"weight": w, "bias": b} if bias else {"weight": w})
+    agrees(basics.linear, linear64, x, w, b, seed=3, expected=to_float64(layer(x)))
+
+
+def test_task_2_linear_pytorch(pytorch):
+    draw = normals(4)
+    x, w, bias = draw(2, 3, 4), draw(5, 4), draw(5)
+    expected = pytorch(lambda torch, x, w, bias: torch.nn.functional.linear(x, w, bias), x, w, bias)
+    agrees(basics.linear, linear64, x, w, bias, seed=4, expected=expected)
+
+
+def test_task_2_linear_refuses_other_widths():
+    with raises_value_error("float32, x 2 x 4, w 5 x 3, bias 5"):
+        mx.eval(basics.linear(normals(5)(2, 4), normals(5)(5, 3), normals(5)(5)))
+
+
+# Task 2, multi-head attention
+
+
+def multi_head(query, key, value, num_heads, wq, wk, wv, wo, mask=None):
+    layer = attention.SimpleMultiHeadAttention(query.shape[-1], num_heads, wq, wk, wv, wo)
+    return layer(query, key, value) if mask is None else layer(query, key, value, mask)
+
+
+def multi_head_inputs(seed, dtype=mx.float32, batch=2, length=4, keys=5, hidden=7, heads=3, dims=2):
+    """N, L, S, E, H, D all different, and E is not H * D: a mixed-up axis cannot hide."""
+    draw, width = normals(seed, dtype), heads * dims
+    tokens = draw(batch, length, hidden), draw(batch, keys, hidden), draw(batch, keys, hidden)
+    projections = [draw(width, hidden, spread=hidden**-0.5) for _ in "qkv"]
+    return (*tokens, heads, *projections, draw(hidden, width, spread=width**-0.5))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_task_2_multi_head_formula(batch, dtype):
+    agrees(multi_head, multi_head64, *multi_head_inputs(1, dtype, batch), seed=1)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 6])
+def test_task_2_multi_head_any_number_of_heads(heads):
+    agrees(multi_head, multi_head64, *multi_head_inputs(2, heads=heads, dims=3), seed=2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_2_multi_head_causal_mask(dtype):
+    agrees(multi_head, multi_head64, *multi_head_inputs(3, dtype), mask=causal(4, 5, dtype), seed=3)
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (2, 1, 4, 5), (3, 4, 5), (2, 3, 4, 5)], ids=str)
+def test_task_2_multi_head_finite_mask(shape):
+    """A bias for all, for each row of the batch, for each head, for each row and head."""
+    agrees(multi_head, multi_head64, *multi_head_inputs(4), mask=normals(40)(*shape, spread=2.0), seed=4)
+
+
+def test_task_2_multi_head_mlx():
+    query, key, value, heads, wq, wk, wv, wo = multi_head_inputs(5)
+    layer = nn.MultiHeadAttention(
+        6, heads, query_input_dims=7, key_input_dims=7, value_input_dims=7, value_dims=6, value_output_dims=7
+    )
+    weights = {"query_proj": wq, "key_proj": wk, "value_proj": wv, "out_proj": wo}
+    layer.update({name: {"weight": w} for name, w in weights.items()})
+    mask = normals(50)(4, 5)
+    expected = to_float64(layer(query, key, value, mask))
+    agrees(
+        multi_head, multi_head64, query, key, value, heads, wq, wk, wv, wo, mask=mask, seed=5, expected=expected
+    )  # fmt: skip
+
+
+def test_task_2_multi_head_pytorch(pytorch):
+    """PyTorch's module needs E = H * D, so this is the one test with such sizes."""
+    inputs = multi_head_inputs(6, hidden=6)
+
+    def module(torch, query, key, value, heads, wq, wk, wv, wo):
+        layer = torch.nn.MultiheadAttention(6, heads, bias=False, batch_first=True)
+        with torch.no_grad():
+            layer.in_proj_weight.copy_(torch.cat([wq, wk, wv]))
+            layer.out_proj.weight.copy_(wo)
+            return layer(query, key, value, need_weights=False)[0]
+
+    agrees(multi_head, multi_head64, *inputs, seed=6, expected=pytorch(module, *inputs))
+
+
+@pytest.mark.parametrize(
+    ("name", "heads", "dims", "wrong_shape"),
+    [("wq", 4, 3, None), ("wk", 3, 2, (5, 7)), ("wv", 3, 2, (6, 6)), ("wo", 3, 2, (6, 7))],
+)
+def test_task_2_multi_head_refuses_other_shapes(name, heads, dims, wrong_shape):
+    weights = {n: mx.zeros((6, 7)) for n in ("wq", "wk", "wv")} | {"wo": mx.zeros((7, 6))}
+    if wrong_shape:
+        weights[name] = mx.zeros(wrong_shape)
+    shapes = ", ".join(f"{n} {w.shape[0]} x {w.shape[1]}" for n, w in weights.items())
+    with raises_value_error(f"hidden_size 7, num_heads {heads}, {shapes}", name):
+        attention.SimpleMultiHeadAttention(7, heads, **weights)
