@@ -19,7 +19,7 @@ DTYPES = [mx.float32, mx.float16, mx.bfloat16]
 
 
 def normals(seed: int, dtype: mx.Dtype = mx.float32) -> Callable[..., mx.array]:
-    """A source of signed, normally distributed arrays: `draw(3, 4, spread=0.5)`. Same seed, same numbers, everywhere."""
+    """A source of signed, normally distributed arrays: `draw(3, 4, spread=0.5)`. Same seed, same numbers."""
     generator = np.random.default_rng(seed)
 
     def draw(*shape: int, spread: float = 1.0) -> mx.array:
@@ -79,7 +79,7 @@ def agrees(
 def compare(
     actual: Any, expected: Array64, dtype: mx.Dtype, allowed: float, case: str, size: int, indirect: bool = True
 ) -> None:
-    """Type, then shape, then dtype, then NaN and infinity, then values within `allowed`: the first that is wrong is raised.
+    """Type, shape, dtype, NaN and infinity, values within `allowed`: what is wrong first in this order is raised.
 
     Properties call it themselves; `agrees` calls it with an oracle's answer, which is not `indirect`.
     """
@@ -91,7 +91,8 @@ def compare(
         what = f"{type(actual).__module__}.{type(actual).__qualname__}".removeprefix("builtins.")
         fail(Kind.TYPE, f"returned {what}, expected an mx.array")
     if actual.shape != expected.shape:
-        fail(Kind.SHAPE, "wrong shape", f"expected  {shape_words(expected.shape)}", f"got       {shape_words(actual.shape)}")
+        lines = (f"expected  {shape_words(expected.shape)}", f"got       {shape_words(actual.shape)}")
+        fail(Kind.SHAPE, "wrong shape", *lines)
     if actual.dtype != dtype:
         fail(Kind.DTYPE, "wrong dtype", f"expected  {dtype_word(dtype)}", f"got       {dtype_word(actual.dtype)}")
     numbers = to_float64(actual)

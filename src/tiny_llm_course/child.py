@@ -1,7 +1,7 @@
 """The child process: grades one day with pytest and tells the harness what happens, one JSON object a line.
 
-Started as `python -m tiny_llm_course.child JOB`, where JOB is the JSON of a `Job`. What the learner prints is kept apart,
-labelled and capped; a crash leaves the Python lines it happened on in the job's crash file.
+Started as `python -m tiny_llm_course.child JOB`, where JOB is the JSON of a `Job`. What the learner prints is kept
+apart, labelled and capped; a crash leaves the Python lines it happened on in the job's crash file.
 """
 
 import dataclasses
@@ -108,7 +108,7 @@ class Reporter:
             pytest.skip("not started")
         prints = self.prints.setdefault(task, Prints())
         stdout, stderr = sys.stdout, sys.stderr
-        sys.stdout = sys.stderr = prints  # type: ignore[assignment]
+        sys.stdout = sys.stderr = prints
         try:
             return (yield)
         finally:

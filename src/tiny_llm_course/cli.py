@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import click
 
 from . import progress
-from .grading import Limits, TaskResult, grade_day
+from .grading import grade_day
 from .paths import LEARNER, ROOT, SOLUTION, TESTS
 from .recordings import MODES
 from .registry import Day, Task, UsageError, load_course, resolve
 from .report import chapter, report_day, say
+from .results import Limits, TaskResult
 
 
 @click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
@@ -27,7 +28,7 @@ def cli() -> None:
 @click.option("--full", is_flag=True, help="Show pytest's own output, without limits of time and memory.")
 @click.option("--oracle", type=click.Choice(MODES[:2]), default="recorded", help="PyTorch's answers: recorded or live.")
 @click.option("--time-limit", type=click.FloatRange(min=0.1), default=Limits.seconds, help="Seconds a task may take.")
-@click.option("--memory-limit", type=click.FloatRange(min=0.1), default=Limits.memory / 2**30, help="GB a day may take.")
+@click.option("--memory-limit", type=click.FloatRange(min=0.1), default=Limits.memory / 2**30, help="GB it may take.")
 @click.pass_obj
 def test(
     pytest_args: tuple[str, ...],
@@ -100,7 +101,7 @@ def dev_stubs(check: bool) -> int:
     differences = stubs.differences(SOLUTION, LEARNER, load_course())
     for line in differences:
         say(line)
-    say("src/tiny_llm is not what solutions/tiny_llm gives: pdm run dev stubs" if differences else "The stubs are current.")
+    say("Generate them anew: pdm run dev stubs" if differences else "The stubs are current.")
     return 1 if differences else 0
 
 
@@ -176,7 +177,7 @@ def main() -> None:
     try:
         status = cli.main(argv[:split], prog_name="pdm run", obj=tuple(argv[split + 1 :]), standalone_mode=False)
     except click.NoSuchOption as error:
-        _fail(f"{error.format_message()} Options for pytest stand after --: pdm run test 1.1 -- {error.option_name} ...")
+        _fail(f"{error.format_message()} pytest's options come after --: pdm run test 1.1 -- {error.option_name} ...")
     except click.MissingParameter as error:
         _fail(f"{error.format_message()} {error.ctx.get_usage() if error.ctx else ''}")
     except click.ClickException as error:

@@ -29,7 +29,7 @@ class Finding:
     """One failed check.
 
     `headline` says what is wrong, `lines` show it, `case` names the inputs, `size` counts their elements, `frames` are
-    the learner's own lines on the way to an exception, innermost last, `blocker` is the task that has to be written first,
+    the learner's own lines on the way to an exception, innermost last, `blocker` is the task to be written first,
     `indirect` says that what was expected came from the learner's own program (a property), not from an oracle.
     """
 
@@ -57,8 +57,8 @@ class Finding:
     @staticmethod
     def from_json(data: dict[str, Any]) -> Finding:
         """The inverse of `to_json`."""
-        kind = Kind(data.pop("kind"))
-        return Finding(kind, **{key: tuple(v) if isinstance(v, list) else v for key, v in data.items()})
+        parts: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items()}
+        return Finding(**{**parts, "kind": Kind(data["kind"])})
 
 
 class CheckFailed(AssertionError):

@@ -16,53 +16,17 @@ import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import psutil
 
 from .findings import Finding, Kind
 from .paths import LEARNER, ROOT, SOLUTION, TESTS
 from .registry import Day, Task, UsageError
+from .results import Limits, TaskResult
 
 TICK = 0.02  # seconds between two looks at a child
 START = 60.0  # seconds a child may take for what is not the learner's: starting Python, importing the tests
-
-Status = Literal["passed", "failed", "not started", "waiting"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """What one task may take: seconds of wall time, and bytes of resident memory of the whole child."""
-
-    seconds: float = 20.0
-    memory: int = 4 << 30
-
-
-@dataclasses.dataclass
-class TaskResult:
-    """What was found about one task."""
-
-    task: Task
-    checks: int = 0  # selected, of which ...
-    passed: int = 0
-    failed: int = 0
-    finding: Finding | None = None  # the one to tell: first by kind, then by size of the case
-    mistakes: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # name, fact, question
-    prints: tuple[int, tuple[str, ...]] = (0, ())
-
-    @property
-    def status(self) -> Status:
-        """A waiting task stopped at another task's stub."""
-        if self.finding is None:
-            return "passed" if self.checks and self.passed == self.checks else "failed"
-        if self.finding.kind == Kind.NOT_STARTED:
-            return "not started" if self.finding.blocker == self.task.id else "waiting"
-        return "failed"
-
-    def add(self, finding: Finding) -> None:
-        """Keep the finding if it is to be told before the one there is."""
-        if self.finding is None or finding.rank() < self.finding.rank():
-            self.finding = finding
 
 
 def grade_day(
@@ -109,9 +73,7 @@ def grade_day(
 class _Child:
     """One child process and what it has told so far."""
 
-    def __init__(
-        self, day: Day, broken: dict[str, str], pytest_args: list[str], package: Path, limits: Limits
-    ) -> None:
+    def __init__(self, day: Day, broken: dict[str, str], pytest_args: list[str], package: Path, limits: Limits) -> None:
         self.limits = limits
         self.package = package
         self.task = ""  # what it is busy with: this task, or else importing this module
@@ -186,7 +148,7 @@ class _Child:
                 if time.monotonic() - since > allowed:
                     self._end(f"still running after {self.limits.seconds:g} s, the limit of a task")
                     return
-                elif _resident(memory) > self.limits.memory:
+                if _resident(memory) > self.limits.memory:
                     self._end(f"used more than {self.limits.memory / (1 << 30):.3g} GB of memory, the limit of a task")
                     return
             status = self._process.wait()

@@ -17,7 +17,7 @@ PACKAGE = LEARNER.relative_to(ROOT).as_posix()
 def generated_files(course: Course) -> dict[str, str]:
     """The text of every file of `book/src/generated/`, by its name.
 
-    `1.1-tasks.md` is a day's table of tasks; `1.1.2-signature.md` and `1.1.2-hints.md` belong to a task.
+    `1.1-tasks.md` is a day's minutes, files and tasks; `1.1.2-signature.md` and `1.1.2-hints.md` belong to a task.
     """
     files = {}
     for day in (day for week in course.weeks for day in week.days):
@@ -62,18 +62,16 @@ def _not_as_generated() -> Iterator[tuple[str, str | None]]:
 
 def _tasks(day: Day) -> str:
     minutes = sum(task.minutes for task in day.tasks)
+    files = _files(tuple(target for task in day.tasks for target in task.targets))
     rows = [
-        f"| [{task.label}](#task-{task.id.replace('.', '-')}) | {_names(task.targets)} | {_files(task.targets)} "
-        f"| {task.minutes} |"
-        for task in day.tasks
+        f"| [{task.label}](#task-{task.id.replace('.', '-')}) | {_names(task)} | {task.minutes} |" for task in day.tasks
     ]
-    return "\n".join(
-        ["| Task | You write | In | Minutes |", "|---|---|---|---|", *rows, f"| | | **Together** | **{minutes}** |", ""]
-    )
+    head = ["| Task | You write | Minutes |", "|---|---|---|"]
+    return "\n".join([f"**Time** {minutes} minutes. **You edit** {files}.", "", *head, *rows, ""])
 
 
-def _names(targets: tuple[Target, ...]) -> str:
-    return ", ".join(f"`{target.name}`" for target in targets)
+def _names(task: Task) -> str:
+    return ", ".join(f"`{target.module}.{target.name}`" for target in task.targets)
 
 
 def _files(targets: tuple[Target, ...]) -> str:

@@ -1,7 +1,7 @@
 """Importing the two packages: the learner's `tiny_llm`, and the solution under the name `tiny_llm_solution`.
 
-A learner's file that cannot be imported must not take the other files of the day with it. Its place is taken by a module
-that raises what the import raised, whenever something of it is used.
+A learner's file that cannot be imported must not take the other files of the day with it. Its place is taken by a
+module that raises what the import raised, whenever something of it is used.
 """
 
 import importlib

@@ -26,7 +26,7 @@ TASK = pytest.StashKey[Task]()
 FINDING = pytest.StashKey[Finding]()
 TRAPS = pytest.StashKey[Traps]()
 RECORDINGS = pytest.StashKey[dict[Path, Recordings]]()
-# Set by the child process: files known not to be importable, and who is told which file is being imported ("" after the last).
+# Set by the child process: files known not to be importable, and who is told which one is imported ("" after the last).
 BROKEN = pytest.StashKey[dict[str, str]]()
 IMPORTING = pytest.StashKey[Callable[[str], None]]()
 
@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def pytorch(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """An oracle: `pytorch(function, *inputs)` gives what `function(torch, *inputs)` gives, without torch if recorded."""
+    """An oracle: `pytorch(function, *inputs)` gives what `function(torch, *inputs)` gives, by default as recorded."""
     files = request.config.stash[RECORDINGS]
     path = request.path.with_name(f"{request.path.stem.replace('test_', 'torch_')}.npz")
     if path not in files:
@@ -165,7 +165,8 @@ def _not_importable(error: NotImportable, package: Path) -> Finding:
     frames = learner_frames(cause, package)
     if isinstance(cause, SystemExit):
         return Finding(Kind.NO_IMPORT, f"{file} calls sys.exit({cause.code!r}) while it is imported", frames=frames)
-    return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {type(cause).__name__}: {first_line(cause)}", frames=frames)
+    what = f"{type(cause).__name__}: {first_line(cause)}"
+    return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {what}", frames=frames)
 
 
 def learner_frames(error: BaseException, package: Path) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Proves the tests: runs a task's own tests on the stub, the solution and every known program, in one process.
 
-The solution is the graded package throughout. Program after program takes the place of a task's target, and pytest's own
-protocol runs the same collected tests on each.
+The solution is the graded package throughout. Program after program takes the place of a task's target, and pytest's
+own protocol runs the same collected tests on each.
 """
 
 import dataclasses

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import click
 
 from .findings import Finding
-from .grading import TaskResult
 from .paths import BOOK, ROOT
 from .registry import Day, Target, Task, load_course
+from .results import TaskResult
 
 MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "not started": ("○", "yellow"), "waiting": ("⇢", "yellow")}
 
@@ -55,10 +55,9 @@ def _report_task(result: TaskResult, package: str, failing_needs: list[str]) -> 
         for _, fact, question in result.mistakes:
             say(f"    Your output equals what you get when {fact}.", bold=True)
             say(f"    {question}")
-    if result.status == "failed" or result.status == "not started":
-        if not failing_needs:
-            _report_prints(*result.prints)
-            say(f"    code {where(task.targets[0], package)} · read {chapter(task)} · hint: pdm run hint {task.id}")
+    if result.status in ("failed", "not started") and not failing_needs:
+        _report_prints(*result.prints)
+        say(f"    code {where(task.targets[0], package)} · read {chapter(task)} · hint: pdm run hint {task.id}")
 
 
 def _report_finding(finding: Finding) -> None:

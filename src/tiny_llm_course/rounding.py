@@ -1,8 +1,8 @@
 """How far an answer may be from the formula: the one place where tolerances are made.
 
-A formula of the tests is written once, in NumPy float64, with `r(...)` around every step. With `r = exact` it gives the
-expected values. With `r = rounding(dtype)` every step is rounded to the dtype, as an honest program's steps are, and the
-distance between the two is the error that the dtype itself makes on these very inputs.
+A formula of the tests is written once, in NumPy float64, with `r(...)` around every step. With `r = exact` it gives
+the expected values. With `r = rounding(dtype)` every step is rounded to the dtype, as an honest program's steps are,
+and the distance between the two is the error that the dtype itself makes on these very inputs.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,10 @@ def to_float64(x: mx.array) -> Array64:
 
 
 def tolerance(expected: Array64, rounded: Array64, dtype: mx.Dtype) -> float:
-    """The largest allowed distance: FACTOR times the dtype's own error on these inputs, or one spacing of the largest value."""
+    """The largest allowed distance: FACTOR times the dtype's own error on these inputs.
+
+    That error counts as at least one spacing of the largest value: on small inputs it can be zero by luck.
+    """
     finite = np.isfinite(expected) & np.isfinite(rounded)
     if not finite.any():
         return 0.0

@@ -1,7 +1,7 @@
 """Recorded sessions: what a learner sees for a given state of the learner's files, compared in CI.
 
-`tests/course/transcripts/scenarios.toml` says which tasks are solved, what is then edited, and what is typed. A scenario
-runs in a copy of the checkout, so that the learner's own files are never touched.
+`tests/course/transcripts/scenarios.toml` says which tasks are solved, what is then edited, and what is typed. A
+scenario runs in a copy of the checkout, so that the learner's own files are never touched.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ class Edit:
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
-    """A state of the learner's files and what is typed. `solved` tasks start from the solution, others from the stub."""
+    """A state of the learner's files, and what is typed. Tasks in `solved` start from the solution."""
 
     name: str
     typed: tuple[str, ...]
@@ -73,7 +73,8 @@ def differences(scenario: Scenario) -> list[str]:
     if recorded == played:
         return []
     lines = difflib.unified_diff(recorded.splitlines(), played.splitlines(), "recorded", "now", lineterm="", n=1)
-    return [f"the transcript {scenario.name} is not what is printed now (pdm run dev transcripts)", *lines]
+    headline = f"the transcript {scenario.name} is not what is printed now (pdm run dev transcripts)"
+    return ["\n".join([headline, *lines])]
 
 
 def record(scenario: Scenario) -> bool:
@@ -88,7 +89,8 @@ def _prepare(scenario: Scenario, package: Path) -> None:
     tasks = load_course().tasks()
     every_target = {target for task in tasks for target in task.targets}
     for file in package.glob("*.py"):
-        left = {t.name: task for task in tasks for t in task.targets if t.module == file.stem and task.id not in scenario.solved}
+        unsolved = [task for task in tasks if task.id not in scenario.solved]
+        left = {t.name: task for task in unsolved for t in task.targets if t.module == file.stem}
         file.write_text(stubs.stub_source((SOLUTION / file.name).read_text(), left, every_target))
     for edit in scenario.edits:
         file = package / edit.file

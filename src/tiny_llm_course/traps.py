@@ -1,7 +1,7 @@
 """Forbidden calls: a task must not be solved by calling the operator that it is compared with.
 
-Each forbidden function is replaced by a wrapper that looks who is calling. The tests may call it, and so may MLX itself;
-the learner's files may not, while a task that forbids it is graded.
+Each forbidden function is replaced by a wrapper that looks who is calling. The tests may call it, and so may MLX
+itself; the learner's files may not, while a task that forbids it is graded.
 """
 
 import importlib
@@ -17,7 +17,7 @@ from .findings import CheckFailed, Finding, Kind
 class Traps:
     """The traps of one grading process.
 
-    `armed` holds the names forbidden right now. `hits` keeps what was caught, so that a learner's `except` cannot hide it.
+    `armed` holds the names forbidden right now; `hits` keeps what was caught, so that no `except` can hide it.
     """
 
     def __init__(self, guarded: Iterable[Path]) -> None:

@@ -1,8 +1,8 @@
-"""Known programs for each task: wrong ones with their names, right ones in other words, and probes that tell them apart.
+"""Known programs for each task: wrong ones with names, right ones in other words, and probes that tell them apart.
 
 A day's variants stand beside its tests, in `variants_dayN.py`, which makes one `Variants()` called `day` and decorates
-plain functions (or classes, for a task that asks for a class). A probe takes a program and gives what it computes, as an
-array or a tuple of arrays, on inputs that it draws itself.
+plain functions (or classes, for a task that asks for a class). A probe takes a program and gives what it computes, as
+an array or a tuple of arrays, on inputs that it draws itself.
 
 A mistake is named when the learner's outcome equals a wrong program's outcome on every probe and differs from the
 solution's on at least one. "Equals" means the same shape, dtype and, to rounding, the same numbers.
@@ -29,7 +29,7 @@ Outcome = tuple[Any, ...] | None  # the arrays of one probe; None if the program
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """One known program. `fact` completes "Your output equals what you get when ..."; `question` never gives the fix."""
+    """One known program. `fact` completes "Your output equals what you get when"; `question` never gives the fix."""
 
     task: str
     name: str
@@ -59,15 +59,15 @@ class Variants:
 
     def wrong(self, task: str, name: str, *, fact: str, question: str) -> Callable[[Program], Program]:
         """Decorate a program that must be caught by the task's own tests, and named."""
-        return lambda p: self._wrong.append(Variant(task, name, p, fact, question)) or p
+        return _collect(lambda p: self._wrong.append(Variant(task, name, p, fact, question)))
 
     def accepted(self, task: str, name: str) -> Callable[[Program], Program]:
         """Decorate a program that is right although it is written in another way than the solution."""
-        return lambda p: self._accepted.append(Variant(task, name, p)) or p
+        return _collect(lambda p: self._accepted.append(Variant(task, name, p)))
 
-    def probe(self, task: str, dtype: mx.Dtype = mx.float32) -> Callable[[Callable[[Program], Any]], Any]:
+    def probe(self, task: str, dtype: mx.Dtype = mx.float32) -> Callable[[Program], Program]:
         """Decorate a probe of the task; the dtype it computes in says how closely equal outcomes agree."""
-        return lambda f: self._probes.append((task, Probe(f, 16 * EPSILON[dtype]))) or f
+        return _collect(lambda f: self._probes.append((task, Probe(f, 16 * EPSILON[dtype]))))
 
     def wrong_of(self, task: str) -> list[Variant]:
         """The task's known mistakes."""
@@ -94,6 +94,16 @@ class Variants:
         if self.equal(task.id, mine, self.outcomes(task.id, program(task.targets[0], SOLUTION_NAME))):
             return []
         return [v for v in self.wrong_of(task.id) if self.equal(task.id, mine, self.outcomes(task.id, v.program))]
+
+
+def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
+    """A decorator that keeps what it decorates, and leaves it as it is."""
+
+    def decorate(program: Program) -> Program:
+        keep(program)
+        return program
+
+    return decorate
 
 
 def variants_path(day: Day) -> Path:

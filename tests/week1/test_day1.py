@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tiny_llm import attention, basics
 
+from tiny_llm import attention, basics
 from tiny_llm_course.checks import DTYPES, agrees, causal, compare, normals, raises_value_error
 from tiny_llm_course.rounding import exact, to_float64
 
@@ -51,9 +51,7 @@ def multi_head64(query, key, value, num_heads, wq, wk, wv, wo, mask=None, *, r=e
     heads = []
     for h in range(num_heads):
         own = slice(h * dims, (h + 1) * dims)
-        heads.append(
-            attention64(q[..., own], k[..., own], v[..., own], mask=None if mask is None else mask[:, h], r=r)
-        )
+        heads.append(attention64(q[..., own], k[..., own], v[..., own], mask=None if mask is None else mask[:, h], r=r))
     return linear64(np.concatenate(heads, axis=-1), wo, r=r)
 
 

@@ -103,7 +103,7 @@ def in_place(x, axis):
 
 @day.accepted("1.1.1", "reciprocal")
 def by_reciprocal(x, axis):
-    e = mx.exp(x - mx.stop_gradient(x.max(axis, keepdims=True)))
+    e = mx.exp(x - x.max(axis, keepdims=True))
     return e * mx.reciprocal(e.sum(axis, keepdims=True))
 
 
@@ -208,7 +208,7 @@ def mask_before_scale(query, key, value, scale=None, mask=None):
 
 @day.wrong(
     "1.1.2", "mask-after-softmax",
-    fact="the weights of forbidden keys are set to zero after the softmax, and finite mask entries multiply the weights",
+    fact="the mask is applied to the weights, after the softmax",
     question="What do the weights of a query sum to, once some of them are struck out?",
 )  # fmt: skip
 def mask_after_softmax(query, key, value, scale=None, mask=None):
@@ -544,8 +544,9 @@ class LoopOverHeads(Base):
         q, k, v = self.project(query, key, value)
         shape = (len(query), self.num_heads, query.shape[1], key.shape[1])
         mask = mx.zeros(shape) if mask is None else mx.broadcast_to(mask, shape)
-        parts = zip(*(mx.split(x, self.num_heads, axis=-1) for x in (q, k, v)), mx.split(mask, self.num_heads, 1))
-        return linear(mx.concatenate([attend(*qkv, mask=m[:, 0]) for *qkv, m in parts], axis=-1), self.wo)
+        q, k, v = (mx.split(x, self.num_heads, axis=-1) for x in (q, k, v))
+        parts = [attend(q[h], k[h], v[h], mask=mask[:, h]) for h in range(self.num_heads)]
+        return linear(mx.concatenate(parts, axis=-1), self.wo)
 
 
 @day.accepted("1.1.4", "einsum")

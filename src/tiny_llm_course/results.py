@@ -1,0 +1,44 @@
+"""What grading finds out about a task, and what it may cost."""
+
+import dataclasses
+from typing import Literal
+
+from .findings import Finding, Kind
+from .registry import Task
+
+Status = Literal["passed", "failed", "not started", "waiting"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What one task may take: seconds of wall time, and bytes of resident memory of the whole child."""
+
+    seconds: float = 20.0
+    memory: int = 4 << 30
+
+
+@dataclasses.dataclass
+class TaskResult:
+    """What was found about one task."""
+
+    task: Task
+    checks: int = 0  # selected, of which ...
+    passed: int = 0
+    failed: int = 0
+    finding: Finding | None = None  # the one to tell: first by kind, then by size of the case
+    mistakes: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # name, fact, question
+    prints: tuple[int, tuple[str, ...]] = (0, ())
+
+    @property
+    def status(self) -> Status:
+        """A waiting task stopped at another task's stub."""
+        if self.finding is None:
+            return "passed" if self.checks and self.passed == self.checks else "failed"
+        if self.finding.kind == Kind.NOT_STARTED:
+            return "not started" if self.finding.blocker == self.task.id else "waiting"
+        return "failed"
+
+    def add(self, finding: Finding) -> None:
+        """Keep the finding if it is to be told before the one there is."""
+        if self.finding is None or finding.rank() < self.finding.rank():
+            self.finding = finding
