@@ -10,6 +10,7 @@ import mlx.core as mx
 import numpy as np
 
 from .findings import CheckFailed, Finding, Kind
+from .packages import NotImportable
 from .rounding import Array64, Round, exact, rounding, to_float64, tolerance
 
 # How a failing case is attached to an exception that is not ours.
@@ -122,7 +123,7 @@ def raises_value_error(case: str, *words: str) -> Iterator[None]:
             return
         headline = f"the ValueError's message does not mention {', '.join(missing)}"
         raise CheckFailed(Finding(Kind.NO_ERROR, headline, (f"got       {error}",), case)) from error
-    except (CheckFailed, NotImplementedError):
+    except (CheckFailed, NotImportable, NotImplementedError):
         raise
     except Exception as error:
         headline = f"raised {type(error).__name__}, expected a ValueError"

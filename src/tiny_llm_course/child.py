@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from .findings import Kind
-from .packages import program
+from .findings import Finding, Kind
+from .packages import NotImportable, program
 from .plugin import BROKEN, FINDING, IMPORTING, TASK
 from .registry import Task, load_course
-from .variants import load_variants
+from .variants import Variant, load_variants
 
 # More of the learner's prints is not passed on; the rest is counted.
 KEPT_LINES = 5
@@ -96,8 +96,7 @@ class Reporter:
             self.send("task", task=task.id)
         result = yield
         if (nextitem is None or nextitem.stash[TASK].id != task.id) and task.id in self.failed:
-            found = load_variants(load_course().day(task.week, task.day)).mistakes(task, program(task.targets[0]))
-            self.send("mistakes", task=task.id, found=[[v.name, v.fact, v.question] for v in found])
+            self.send("mistakes", task=task.id, found=[[v.name, v.fact, v.question] for v in mistakes(task)])
         return result
 
     @pytest.hookimpl(wrapper=True)
@@ -122,20 +121,31 @@ class Reporter:
         report = yield
         if report.when == "call" or report.failed:
             task = item.stash[TASK]
-            finding = item.stash.get(FINDING, None)
-            if report.failed and finding and finding.blocker:
+            finding = item.stash.get(FINDING, None) if report.failed else None
+            if finding and finding.blocker:
                 self.not_started.add(task.id)
-            elif report.failed and finding and finding.kind != Kind.NO_IMPORT:
+            elif report.failed:
                 self.failed[task.id] = task
+            elif report.skipped and task.id not in self.not_started:
+                finding = Finding(Kind.STOPPED, "your code skipped the check, which is not a way to pass it")
             prints = self.prints.get(task.id, Prints())
             self.send(
                 "check",
                 task=task.id,
                 outcome=report.outcome,
-                finding=finding.to_json() if report.failed and finding else None,
+                finding=finding.to_json() if finding else None,
                 prints=[prints.count, prints.lines],
             )
         return report
+
+
+def mistakes(task: Task) -> list[Variant]:
+    """The known mistakes that the learner's program equals."""
+    try:
+        subject = program(task.targets[0])
+    except (NotImportable, AttributeError):  # the file cannot be imported, or the function is gone
+        return []
+    return load_variants(load_course().day(task.week, task.day)).mistakes(task, subject)
 
 
 def main() -> int:

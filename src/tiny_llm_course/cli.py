@@ -1,5 +1,6 @@
 """The command line: `pdm run NAME` and `tiny-llm NAME` are the same."""
 
+import runpy
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -8,8 +9,7 @@ import click
 
 from . import progress
 from .grading import grade_day
-from .paths import LEARNER, ROOT, SOLUTION, TESTS
-from .recordings import MODES
+from .paths import BOOK, LEARNER, ROOT, SOLUTION, TESTS
 from .registry import Day, Task, UsageError, load_course, resolve
 from .report import chapter, report_day, say
 from .results import Limits, TaskResult
@@ -26,7 +26,12 @@ def cli() -> None:
 @click.option("--day", type=int, help="The day to grade.")
 @click.option("--solution", is_flag=True, help="Grade solutions/tiny_llm instead of src/tiny_llm.")
 @click.option("--full", is_flag=True, help="Show pytest's own output, without limits of time and memory.")
-@click.option("--oracle", type=click.Choice(MODES[:2]), default="recorded", help="PyTorch's answers: recorded or live.")
+@click.option(
+    "--oracle",
+    type=click.Choice(["recorded", "torch"]),
+    default="recorded",
+    help="PyTorch's answers: recorded or live.",
+)
 @click.option("--time-limit", type=click.FloatRange(min=0.1), default=Limits.seconds, help="Seconds a task may take.")
 @click.option("--memory-limit", type=click.FloatRange(min=0.1), default=Limits.memory / 2**30, help="GB it may take.")
 @click.pass_obj
@@ -103,6 +108,18 @@ def dev_stubs(check: bool) -> int:
         say(line)
     say("Generate them anew: pdm run dev stubs" if differences else "The stubs are current.")
     return 1 if differences else 0
+
+
+@dev.command("book")
+def dev_book() -> int:
+    """Make what the book holds of other files: signatures, hints, tables of tasks, pictures."""
+    from . import listings
+
+    for script in sorted((BOOK / "figures").glob("*.py")):
+        runpy.run_path(str(script), run_name="__main__")
+    for name in listings.write():
+        say(f"book/src/generated/{name}: changed")
+    return 0
 
 
 @dev.command("record")

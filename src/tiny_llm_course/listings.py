@@ -43,12 +43,12 @@ def write() -> list[str]:
 
 def differences() -> list[str]:
     """One line for each file of `book/src/generated/` that is not what would be generated; none if all are."""
-    return [
-        f"{name} is not generated any more"
-        if wanted is None
-        else f"{name} {'differs from what is generated' if (FOLDER / name).exists() else 'is missing'}"
-        for name, wanted in _not_as_generated()
-    ]
+    found = []
+    for name, wanted in _not_as_generated():
+        file = FOLDER / name
+        what = "is not generated any more" if wanted is None else "is out of date" if file.exists() else "is missing"
+        found.append(f"{file.relative_to(ROOT).as_posix()} {what} (pdm run dev book)")
+    return found
 
 
 def _not_as_generated() -> Iterator[tuple[str, str | None]]:
@@ -83,7 +83,9 @@ def _file(target: Target, package: str) -> str:
 
 
 def _signature(task: Task) -> str:
-    parts = [f"In {_files(task.targets)}:"]
+    off_limits = [f"`{name.replace('mlx.core.', 'mx.')}`" for name in task.forbidden]
+    calls = f", without calling {' or '.join(off_limits)}" if off_limits else ""
+    parts = [f"In {_files(task.targets)}{calls}:"]
     for target in task.targets:
         source = Path(_file(target, SOLUTION.as_posix())).read_text(encoding="utf-8")
         parts.append(f"```python\n{listing(source, target.name)}```")

@@ -38,7 +38,8 @@ class BrokenModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise self.error
+        # A new one each time: raised again and again, one exception would drag an ever longer traceback along.
+        raise NotImportable(self.error.module, self.error.cause)
 
 
 def import_learner(module: str, known_broken: dict[str, str]) -> None:

@@ -4,11 +4,13 @@ It is loaded by pyproject.toml, so that `pytest tests/week1/test_day1.py` and an
 `pdm run test` does; that command adds the child process with its limits, and the report.
 """
 
+import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Generator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -148,6 +150,9 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     frames = learner_frames(error, package)
     if isinstance(error, SystemExit):
         return Finding(Kind.STOPPED, f"your code left the program with sys.exit({error.code!r})", frames=frames)
+    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType) and not frames:
+        file = f"{package.relative_to(ROOT).as_posix()}/{error.obj.__name__.rpartition('.')[2]}.py"
+        return Finding(Kind.NO_IMPORT, f"{file} defines no {error.name}")
     if not frames:  # not the learner's doing: the whole story is wanted
         return Finding(Kind.RAISED, f"the check itself raised {name}: {first_line(error)} (run with --full)")
     notes = [note.removeprefix(CASE_NOTE) for note in getattr(error, "__notes__", []) if note.startswith(CASE_NOTE)]
@@ -179,5 +184,5 @@ def learner_frames(error: BaseException, package: Path) -> tuple[str, ...]:
 
 
 def first_line(error: BaseException) -> str:
-    """An error's message without what follows its first line."""
-    return (str(error).splitlines() or [""])[0]
+    """The first line of an error's message, with paths as seen from the checkout."""
+    return (str(error).splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", "")

@@ -127,7 +127,9 @@ def _outcome(run: Callable[[Program], Any], subject: Program) -> Outcome:
             result = run(subject)
             result = result if isinstance(result, tuple) else (result,)
             mx.eval(*(x for x in result if isinstance(x, mx.array)))
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # sys.exit() too
         return None
     return result
 

@@ -143,7 +143,7 @@ def test_includes_find_their_file_and_anchor(page: Path) -> None:
 
 
 def test_generated_files_are_current() -> None:
-    assert not listings.differences(), "pdm run dev book"
+    assert not listings.differences()
 
 
 class Fence(NamedTuple):

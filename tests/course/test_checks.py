@@ -1,0 +1,147 @@
+"""The comparison that every grade rests on: what it accepts, what it refuses, and in which order."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from tiny_llm_course.checks import CASE_NOTE, agrees, causal, compare, describe, normals, raises_value_error
+from tiny_llm_course.findings import CheckFailed, Finding, Kind
+from tiny_llm_course.rounding import EPSILON, exact, rounding, to_float64, tolerance
+
+
+def double64(x, *, r=exact):
+    return r(2 * x)
+
+
+def kind_of(actual, expected, dtype=mx.float32, allowed=1e-6):
+    with pytest.raises(CheckFailed) as caught:
+        compare(actual, np.array(expected, dtype=np.float64), dtype, allowed, "the case", 2)
+    return caught.value.finding.kind
+
+
+def test_what_agrees_passes():
+    agrees(lambda x: x + x, double64, normals(1)(3, 4), seed=1)
+    agrees(lambda x: 2 * x, double64, normals(1, mx.bfloat16)(3, 4), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "kind"),
+    [
+        (None, [1.0], Kind.TYPE),
+        (np.ones(1), [1.0], Kind.TYPE),
+        ([1.0], [1.0], Kind.TYPE),
+        (mx.ones((1, 2)), [1.0, 1.0], Kind.SHAPE),
+        (mx.ones(2), [[1.0, 1.0]], Kind.SHAPE),
+        (mx.ones(2, dtype=mx.float16), [1.0, 1.0], Kind.DTYPE),
+        (mx.ones(2, dtype=mx.int32), [1.0, 1.0], Kind.DTYPE),
+        (mx.array([1.0, float("nan")]), [1.0, 1.0], Kind.NAN),
+        (mx.array([1.0, float("inf")]), [1.0, 1.0], Kind.NAN),
+        (mx.array([1.0, float("nan")]), [1.0, -np.inf], Kind.NAN),
+        (mx.array([1.0, float("inf")]), [1.0, -np.inf], Kind.NAN),
+        (mx.array([1.0, 2.0]), [1.0, -np.inf], Kind.VALUES),
+        (mx.array([1.0, 1.00001]), [1.0, 1.0], Kind.VALUES),
+        (mx.array(1.1), 1.0, Kind.VALUES),
+    ],
+)
+def test_what_is_wrong_is_refused_by_its_kind(actual, expected, kind):
+    assert kind_of(actual, expected) == kind
+
+
+def test_shape_comes_before_dtype_and_dtype_before_values():
+    assert kind_of(mx.zeros((1, 2), dtype=mx.float16), [1.0, 1.0]) == Kind.SHAPE
+    assert kind_of(mx.zeros(2, dtype=mx.float16), [1.0, 1.0]) == Kind.DTYPE
+
+
+def test_equal_infinities_agree():
+    compare(mx.array([1.0, -float("inf")]), np.array([1.0, -np.inf]), mx.float32, 0.0, "", 0)
+
+
+def test_a_finding_counts_and_places_what_differs():
+    with pytest.raises(CheckFailed) as caught:
+        compare(mx.array([[1.0, 2.5], [3.0, 5.0]]), np.array([[1.0, 2.0], [3.0, 4.0]]), mx.float32, 0.1, "c", 4)
+    finding = caught.value.finding
+    assert finding.headline == "values differ in 2 of 4 elements, furthest at [1, 1]"
+    assert finding.lines == ("expected  4", "got       5")
+
+
+def test_a_changed_input_is_found():
+    def changes(x):
+        y = 2 * x
+        x += 1
+        return y
+
+    with pytest.raises(CheckFailed, match="the caller's `x` was changed"):
+        agrees(changes, double64, normals(1)(3), seed=1)
+
+
+def test_an_exception_carries_the_case():
+    with pytest.raises(ZeroDivisionError) as caught:
+        agrees(lambda x: 1 / 0, double64, normals(1)(3), seed=1)
+    assert caught.value.__notes__ == [f"{CASE_NOTE}float32, x 3, seed 1"]
+
+
+def test_a_case_is_named_in_words():
+    arguments = {"x": mx.zeros((2, 3), dtype=mx.float16), "axis": -1, "mask": None, "scale": 0.5, "y": mx.array(1.0)}
+    words = "float16, x 2 x 3, axis -1, no mask, scale 0.5, y a single number, seed 7"
+    assert describe(arguments, 7) == (words, 7)
+
+
+@pytest.mark.parametrize("dtype", EPSILON, ids=str)
+def test_the_tolerance_follows_the_dtype(dtype):
+    """One wrong step at the dtype's own precision passes; four hundredths of the value never does."""
+    x = to_float64(normals(1, dtype)(50))
+    allowed = tolerance(double64(x), double64(x, r=rounding(dtype)), dtype)
+    largest = np.abs(2 * x).max()
+    assert EPSILON[dtype] * largest <= allowed <= 0.04 * largest
+
+
+def test_rounding_is_that_of_the_dtype():
+    x = np.array([1 + 2**-9])
+    assert rounding(mx.float32)(x) == x
+    assert rounding(mx.float16)(x) == x
+    assert rounding(mx.bfloat16)(x) == 1.0
+
+
+def test_normals_are_seeded_and_signed():
+    x, y = normals(3)(100), normals(3)(100)
+    assert mx.array_equal(x, y)
+    assert x.min() < 0 < x.max()
+    assert not mx.array_equal(x, normals(4)(100))
+
+
+def test_causal_is_aligned_to_the_last_key():
+    assert np.isfinite(to_float64(causal(2, 4, mx.float32))).tolist() == [[True] * 3 + [False], [True] * 4]
+
+
+@pytest.mark.parametrize(
+    ("action", "headline"),
+    [
+        (lambda: None, "no error was raised, expected a ValueError"),
+        (lambda: [][1], "raised IndexError, expected a ValueError"),
+        (lambda: int("x"), "the ValueError's message does not mention wq"),
+    ],
+)
+def test_an_expected_error_is_checked(action, headline):
+    with pytest.raises(CheckFailed) as caught, raises_value_error("the case", "wq"):
+        action()
+    assert caught.value.finding.headline == headline
+
+
+def test_an_expected_error_passes():
+    with raises_value_error("the case", "literal"):
+        int("x")
+
+
+def test_findings_survive_the_pipe():
+    finding = Finding(Kind.SHAPE, "wrong shape", ("a", "b"), "case", 3, ("f.py:1",), "", True)
+    assert Finding.from_json(finding.to_json()) == finding
+
+
+def test_findings_are_ranked_by_kind_then_oracle_then_size():
+    shape, big, small, own = (
+        Finding(Kind.SHAPE, "", size=9),
+        Finding(Kind.VALUES, "", size=8),
+        Finding(Kind.VALUES, "", size=2),
+        Finding(Kind.VALUES, "", size=1, indirect=True),
+    )
+    assert sorted([own, big, small, shape], key=Finding.rank) == [shape, small, big, own]

@@ -1,0 +1,44 @@
+"""PyTorch's recorded answers stand in for PyTorch, and for these inputs only."""
+
+import importlib.util
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from tiny_llm_course.recordings import Recordings
+
+torch_is_here = importlib.util.find_spec("torch") is not None
+
+
+def test_a_missing_recording_names_the_command(tmp_path):
+    with pytest.raises(LookupError, match="pdm run dev record"):
+        Recordings(tmp_path / "none.npz", "recorded").answer("test", lambda torch, x: x, mx.ones(2))
+
+
+@pytest.mark.skipif(not torch_is_here, reason="not run here: PyTorch is not installed")
+def test_an_answer_is_recorded_found_and_checked(tmp_path):
+    path, x = tmp_path / "torch.npz", mx.array([1.0, 2.0])
+    recording = Recordings(path, "record")
+    assert recording.answer("test", lambda torch, x, n: x * n, x, n=3).tolist() == [3.0, 6.0]
+    recording.save()
+    first = path.read_bytes()
+    recording.save()
+    assert path.read_bytes() == first
+
+    def never(torch, x, n):
+        raise AssertionError("the recording must be enough")
+
+    assert Recordings(path, "recorded").answer("test", never, x, n=3).tolist() == [3.0, 6.0]
+    with pytest.raises(LookupError):
+        Recordings(path, "recorded").answer("test", never, x + 1, n=3)
+    Recordings(path, "torch").answer("test", lambda torch, x, n: x * n, x, n=3)
+    with pytest.raises(AssertionError, match="stale recording"):
+        Recordings(path, "torch").answer("test", lambda torch, x, n: x * n + 0.1, x, n=3)
+
+
+def test_the_default_imports_no_torch(tmp_path):
+    path = tmp_path / "torch.npz"
+    np.savez(path, nothing=np.zeros(1))
+    with pytest.raises(LookupError):
+        Recordings(path, "recorded").answer("test", lambda torch: torch, mx.ones(1))

@@ -1,0 +1,81 @@
+"""The naming of a mistake: claimed only on equality everywhere, and never for a right program."""
+
+import mlx.core as mx
+import pytest
+
+from tiny_llm_course.packages import SOLUTION_NAME, program
+from tiny_llm_course.registry import load_course
+from tiny_llm_course.variants import Variants, load_variants
+
+TASK = load_course().task("1.1.3")
+LINEAR = program(TASK.targets[0], SOLUTION_NAME)
+
+
+def without_bias(x, w, bias=None):
+    return LINEAR(x, w)
+
+
+def doubled(x, w, bias=None):
+    return 2 * LINEAR(x, w, bias)
+
+
+@pytest.fixture
+def day() -> Variants:
+    """Two probes, of which the second alone uses the bias, and two known mistakes."""
+    day = Variants()
+    day.probe(TASK.id)(lambda p: p(mx.array([1.0, 2.0]), mx.eye(2)))
+    day.probe(TASK.id)(lambda p: p(mx.array([1.0, 2.0]), mx.eye(2), mx.ones(2)))
+    day.wrong(TASK.id, "no-bias", fact="", question="")(without_bias)
+    day.wrong(TASK.id, "doubled", fact="", question="")(doubled)
+    return day
+
+
+def named(day: Variants, subject) -> list[str]:
+    return [variant.name for variant in day.mistakes(TASK, subject)]
+
+
+def test_a_known_mistake_is_named(day):
+    assert named(day, lambda x, w, bias=None: (x[None] @ w.T)[0]) == ["no-bias"]
+
+
+def test_the_solution_has_no_mistake(day):
+    assert named(day, LINEAR) == []
+
+
+def test_equal_on_some_probes_is_not_enough(day):
+    assert named(day, lambda x, w, bias=None: LINEAR(x, w, None if bias is None else bias * 3)) == []
+
+
+def test_two_mistakes_at_once_are_not_named(day):
+    assert named(day, lambda x, w, bias=None: 2 * LINEAR(x, w)) == []
+
+
+def test_another_dtype_is_not_equal(day):
+    assert named(day, lambda x, w, bias=None: without_bias(x, w).astype(mx.float16)) == []
+
+
+def test_a_program_that_raises_is_not_named(day):
+    assert named(day, lambda x, w, bias=None: 1 / 0) == []
+
+
+def test_two_that_fit_are_both_named(day):
+    day.wrong(TASK.id, "no-bias-either", fact="", question="")(without_bias)
+    assert named(day, without_bias) == ["no-bias", "no-bias-either"]
+
+
+def test_without_probes_nothing_is_named():
+    day = Variants()
+    day.wrong(TASK.id, "no-bias", fact="", question="")(without_bias)
+    assert named(day, without_bias) == []
+
+
+@pytest.mark.parametrize("task", load_course().tasks(), ids=lambda task: task.id)
+def test_facts_and_questions_are_fit_to_print(task):
+    """A fact completes a sentence and ends without a full stop; a question is one."""
+    for variant in load_variants(load_course().day(task.week, task.day)).wrong_of(task.id):
+        assert variant.fact
+        assert variant.fact[0].islower() or variant.fact.startswith(("D", "H", "L", "S"))
+        assert not variant.fact.endswith(".")
+        assert variant.question.endswith("?")
+        assert len(variant.fact) <= 110
+        assert len(variant.question) <= 130
