@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -58,12 +60,36 @@ def scenarios() -> tuple[Scenario, ...]:
 
 def play(scenario: Scenario) -> str:
     """Run a scenario and give its transcript: each command, what it printed, and its exit code."""
+    with checkout_for(scenario) as checkout:
+        transcript = []
+        for command in scenario.typed:
+            done = run(command, checkout)
+            transcript.append(f"$ pdm run {command}\n{done.stdout}[exit code {done.returncode}]\n")
+    return "\n".join(transcript)
+
+
+@contextmanager
+def checkout_for(scenario: Scenario) -> Iterator[Path]:
+    """A temporary copy of the checkout in which the learner's files are as the scenario says."""
     with tempfile.TemporaryDirectory(prefix="tiny-llm-") as folder:
         checkout = Path(folder, "tiny-llm")
         for name in ("src", "solutions", "tests", "pyproject.toml"):
             (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, checkout / name)
         _prepare(scenario, checkout / "src" / "tiny_llm")
-        return "\n".join(_run(command, checkout) for command in scenario.typed)
+        yield checkout
+
+
+def run(command: str, checkout: Path) -> subprocess.CompletedProcess[str]:
+    """Run one of the course's commands in a checkout; stdout and stderr come as one."""
+    return subprocess.run(
+        [sys.executable, "-m", "tiny_llm_course", *command.split()],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def differences(scenario: Scenario) -> list[str]:
@@ -88,27 +114,15 @@ def record(scenario: Scenario) -> bool:
 def _prepare(scenario: Scenario, package: Path) -> None:
     tasks = load_course().tasks()
     every_target = {target for task in tasks for target in task.targets}
-    for file in package.glob("*.py"):
-        unsolved = [task for task in tasks if task.id not in scenario.solved]
+    unsolved = [task for task in tasks if task.id not in scenario.solved]
+    shutil.rmtree(package)
+    package.mkdir()
+    for file in SOLUTION.glob("*.py"):
         left = {t.name: task for task in unsolved for t in task.targets if t.module == file.stem}
-        file.write_text(stubs.stub_source((SOLUTION / file.name).read_text(), left, every_target))
+        (package / file.name).write_text(stubs.stub_source(file.read_text(), left, every_target))
     for edit in scenario.edits:
         file = package / edit.file
         text = file.read_text()
         if edit.find and edit.find not in text:
             raise ValueError(f"scenario {scenario.name}: {edit.file} does not hold {edit.find!r}")
         file.write_text(text.replace(edit.find, edit.put, 1) if edit.find else text + edit.put)
-
-
-def _run(command: str, checkout: Path) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(checkout / "src"), "COLUMNS": "100"}
-    done = subprocess.run(
-        [sys.executable, "-m", "tiny_llm_course", *command.split()],
-        cwd=checkout,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    return f"$ pdm run {command}\n{done.stdout}[exit code {done.returncode}]\n"
