@@ -84,3 +84,71 @@ class SimpleMultiHeadAttention:
         Source: Vaswani et al. 2017, section 3.2.2; `mlx.nn.MultiHeadAttention`.
         """
         raise NotImplementedError("1.1.4 Multi-head attention")
+
+
+def causal_mask(L: int, S: int, dtype: mx.Dtype) -> mx.array:
+    """A mask that hides the future: the L queries are the last L of the S positions.
+
+    Args:
+        L: the number of queries.
+        S: the number of keys.
+        dtype: of the mask.
+
+    Returns:
+        L x S: 0 where key j is not after query i, that is j <= i + S - L, and -inf elsewhere.
+
+    Raises:
+        ValueError: L > S, so that the first queries would have no key at all.
+    """
+    if L > S:
+        raise ValueError(f"L = {L} queries are more than S = {S} keys, so the first would see nothing")
+    queries = mx.arange(S - L, S)[:, None]  # their positions among the keys
+    return mx.where(mx.arange(S) <= queries, 0.0, -mx.inf).astype(dtype)
+
+
+def scaled_dot_product_attention_grouped(
+    query: mx.array,
+    key: mx.array,
+    value: mx.array,
+    scale: float | None = None,
+    mask: mx.array | str | None = None,
+) -> mx.array:
+    """Attention in which each key-value head serves a group of query heads, none of them copied.
+
+    Query head h reads key-value head h // (H / H_kv). H_kv = H is multi-head attention, H_kv = 1 multi-query attention.
+
+    Args:
+        query: N.. x H x L x D.
+        key: N.. x H_kv x S x D.
+        value: N.. x H_kv x S x D.
+        scale: what the dot products are multiplied by; None means 1 / sqrt(D).
+        mask: None; "causal" (`causal_mask`); or an array that is added to the scaled scores and broadcasts to
+            N.. x H x L x S, of any float dtype.
+
+    Returns:
+        N.. x H x L x D, in query's dtype.
+
+    Raises:
+        ValueError: H is not a multiple of H_kv, or mask is another string than "causal".
+
+    Source: Ainslie et al. 2023; `mx.fast.scaled_dot_product_attention`.
+    """
+    heads, length, _ = query.shape[-3:]
+    kv_heads, keys = key.shape[-3:-1]
+    if heads % kv_heads:
+        raise ValueError(f"H = {heads} query heads cannot share H_kv = {kv_heads} key-value heads evenly")
+    if isinstance(mask, str):
+        if mask != "causal":
+            raise ValueError(f'mask is {mask!r}, but the only mask with a name is "causal"')
+        mask = causal_mask(length, keys, query.dtype)
+    if mask is not None:
+        mask = mx.broadcast_to(mask, (*query.shape[:-2], length, keys))
+        mask = mx.unflatten(mask, -3, (kv_heads, -1))  # N.. x H_kv x H/H_kv x L x S
+    attended = scaled_dot_product_attention_simple(
+        mx.unflatten(query, -3, (kv_heads, -1)),  # N.. x H_kv x H/H_kv x L x D
+        key[..., None, :, :],  # N.. x H_kv x 1 x S x D: broadcast over the group, not copied
+        value[..., None, :, :],
+        scale,
+        mask,
+    )
+    return attended.flatten(-4, -3)  # N.. x H x L x D

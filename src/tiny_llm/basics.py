@@ -36,3 +36,19 @@ def linear(x: mx.array, w: mx.array, bias: mx.array | None = None) -> mx.array:
     Source: `mlx.nn.Linear`, `torch.nn.functional.linear`.
     """
     raise NotImplementedError("1.1.3 Linear")
+
+
+def silu(x: mx.array) -> mx.array:
+    """x * sigmoid(x): almost x for large numbers, almost 0 for very negative ones, smooth in between.
+
+    Args:
+        x: any shape, float32, float16 or bfloat16.
+
+    Returns:
+        An array of x's shape and dtype; no x overflows, however large or negative.
+
+    Source: Elfwing et al. 2017; `mlx.nn.silu`.
+    """
+    # exp(-|x|) is at most 1. For negative x, sigmoid(x) = exp(x) / (1 + exp(x)) is the same number without exp(-x).
+    e = mx.exp(-mx.abs(x))
+    return x * mx.where(x < 0, e, 1) / (1 + e)

@@ -8,6 +8,7 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+from hypothesis import HealthCheck, settings
 
 from .findings import CheckFailed, Finding, Kind
 from .packages import NotImportable
@@ -17,6 +18,17 @@ from .rounding import Array64, Round, exact, rounding, to_float64, tolerance
 CASE_NOTE = "case: "
 
 DTYPES = [mx.float32, mx.float16, mx.bfloat16]
+
+
+# Properties are tried on the same examples every time: a grade must not depend on luck.
+property_test = settings(
+    max_examples=20,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 def normals(seed: int, dtype: mx.Dtype = mx.float32) -> Callable[..., mx.array]:
@@ -40,9 +52,10 @@ def agrees(
     *args: Any,
     seed: int,
     expected: Array64 | None = None,
+    dtype: mx.Dtype | None = None,
     **kwargs: Any,
 ) -> None:
-    """Check that `function(*args, **kwargs)` gives what the formula gives, in the first argument's dtype.
+    """Check that `function(*args, **kwargs)` gives what the formula gives, in the right dtype.
 
     Args:
         function: the learner's program.
@@ -51,10 +64,11 @@ def agrees(
         args, kwargs: the inputs; MLX arrays reach the formula as float64.
         seed: what the inputs were drawn with, for the description.
         expected: another oracle's answer, to compare with in place of the formula's.
+        dtype: of the result, if it is not the first argument's.
     """
     bound = inspect.signature(formula).bind(*args, **kwargs)
-    case, size = describe(bound.arguments, seed)
-    dtype: mx.Dtype = args[0].dtype
+    dtype = args[0].dtype if dtype is None else dtype
+    case, size = describe(bound.arguments, seed, dtype)
 
     def at(r: Round) -> Array64:
         a, k = ([_as_float64(v) for v in bound.args], {name: _as_float64(v) for name, v in bound.kwargs.items()})
@@ -131,10 +145,10 @@ def raises_value_error(case: str, *words: str) -> Iterator[None]:
     raise CheckFailed(Finding(Kind.NO_ERROR, "no error was raised, expected a ValueError", (), case))
 
 
-def describe(arguments: dict[str, Any], seed: int) -> tuple[str, int]:
+def describe(arguments: dict[str, Any], seed: int, dtype: mx.Dtype) -> tuple[str, int]:
     """The inputs in words, and how many numbers they hold: `float32, x 2 x 3, axis -1, seed 4`."""
     arrays = {name: v for name, v in arguments.items() if isinstance(v, mx.array)}
-    words = [dtype_word(next(iter(arrays.values())).dtype)]
+    words = [dtype_word(dtype)]
     for name, v in arguments.items():
         if isinstance(v, mx.array):
             words.append(f"{name} {shape_words(v.shape)}")

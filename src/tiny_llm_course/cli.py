@@ -145,12 +145,14 @@ def dev_transcripts(names: tuple[str, ...]) -> int:
 
 
 @dev.command("check")
+@click.argument("days", nargs=-1, metavar="[1.1]...")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole table as JSON.")
-def dev_check(as_json: bool) -> int:
+def dev_check(days: tuple[str, ...], as_json: bool) -> int:
     """Let the course prove itself: stubs fail, the solution passes, every known mistake is caught and named."""
     from . import course_check
 
-    return course_check.main(as_json)
+    chosen = [task for name in days for task in resolve(load_course(), name)] or load_course().tasks()
+    return course_check.main([day for day, _ in _by_day(chosen)], as_json)
 
 
 def _selected(names: Sequence[str], week: int | None, day: int | None, solution: bool) -> Sequence[Task]:

@@ -9,50 +9,15 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tiny_llm import attention, basics
-from tiny_llm_course.checks import DTYPES, agrees, causal, compare, normals, raises_value_error
-from tiny_llm_course.rounding import exact, to_float64
+from tiny_llm_course.checks import DTYPES, agrees, causal, compare, normals, property_test, raises_value_error
+from tiny_llm_course.formulas import attention64, linear64, multi_head64, softmax64
+from tiny_llm_course.rounding import to_float64
 
 LEADING = [(), (2,), (2, 3), (2, 3, 2)]
-# The same examples every time: a grade must not depend on luck.
-property_test = settings(
-    max_examples=20, derandomize=True, database=None, deadline=None, report_multiple_bugs=False,
-    suppress_health_check=list(HealthCheck),
-)  # fmt: skip
-
-
-# The formulas, in float64; `r` rounds every step (see tiny_llm_course/rounding.py).
-
-
-def softmax64(x, axis, *, r=exact):
-    e = r(np.exp(r(x - x.max(axis=axis, keepdims=True))))
-    return r(e / r(e.sum(axis=axis, keepdims=True)))
-
-
-def attention64(query, key, value, scale=None, mask=None, *, r=exact):
-    scores = r(r(query @ np.swapaxes(key, -1, -2)) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale))
-    if mask is not None:
-        scores = r(scores + mask)
-    return r(softmax64(scores, -1, r=r) @ value)
-
-
-def linear64(x, w, bias=None, *, r=exact):
-    y = r(x @ w.T)
-    return y if bias is None else r(y + bias)
-
-
-def multi_head64(query, key, value, num_heads, wq, wk, wv, wo, mask=None, *, r=exact):
-    dims = wq.shape[0] // num_heads
-    q, k, v = linear64(query, wq, r=r), linear64(key, wk, r=r), linear64(value, wv, r=r)
-    mask = None if mask is None else np.broadcast_to(mask, (len(q), num_heads, q.shape[1], k.shape[1]))
-    heads = []
-    for h in range(num_heads):
-        own = slice(h * dims, (h + 1) * dims)
-        heads.append(attention64(q[..., own], k[..., own], v[..., own], mask=None if mask is None else mask[:, h], r=r))
-    return linear64(np.concatenate(heads, axis=-1), wo, r=r)
 
 
 # Task 1, softmax

@@ -1,0 +1,48 @@
+"""A model's measures, as a checkpoint's config.json states them."""
+
+import dataclasses
+from typing import Any
+
+ARCHITECTURES = ("qwen3", "qwen2")
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelConfig:
+    """What distinguishes one Qwen3 or Qwen2.5 model from another. Qwen3 has q/k norms, Qwen2.5 has q, k, v biases.
+
+    The names are those of config.json, so that whoever knows a checkpoint knows these.
+    """
+
+    model_type: str  # "qwen3", or "qwen2" for Qwen2.5
+    hidden_size: int  # E
+    num_hidden_layers: int
+    intermediate_size: int  # I, the MLP's width
+    num_attention_heads: int  # H
+    num_key_value_heads: int  # H_kv
+    head_dim: int  # D; H * D may differ from E
+    vocab_size: int  # V
+    rms_norm_eps: float
+    rope_theta: float
+    max_position_embeddings: int
+    tie_word_embeddings: bool
+
+    @staticmethod
+    def from_dict(config: dict[str, Any]) -> "ModelConfig":
+        """Read the contents of a config.json; what else it holds is left aside.
+
+        Raises:
+            ValueError: the architecture is unknown, or an entry is missing.
+        """
+        if config.get("model_type") not in ARCHITECTURES:
+            raise ValueError(f"model_type is {config.get('model_type')!r}, but only {' and '.join(ARCHITECTURES)} are known")
+        known = dict(config)
+        # Newer files keep theta in a table of its own; older ones leave head_dim to be computed.
+        known.setdefault("rope_theta", (config.get("rope_parameters") or {}).get("rope_theta"))
+        if known.get("head_dim") is None and {"hidden_size", "num_attention_heads"} <= known.keys():
+            known["head_dim"] = known["hidden_size"] // known["num_attention_heads"]
+        known.setdefault("tie_word_embeddings", False)
+        names = [field.name for field in dataclasses.fields(ModelConfig)]
+        missing = [name for name in names if known.get(name) is None]
+        if missing:
+            raise ValueError(f"config.json lacks {', '.join(missing)}")
+        return ModelConfig(**{name: known[name] for name in names})

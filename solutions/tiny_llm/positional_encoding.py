@@ -1,0 +1,88 @@
+"""RoPE: a token's position, written into the direction of its queries and keys."""
+
+import mlx.core as mx
+
+
+def rotation_angles(dims: int, seq_len: int, base: float) -> mx.array:
+    """How far each pair of features turns at each position: position * base ** (-2i / dims) for pair i.
+
+    Args:
+        dims: D, the features of one head; even, as they turn in pairs.
+        seq_len: how many positions, counted from 0.
+        base: theta, which sets the slowest pair's pace.
+
+    Returns:
+        seq_len x D/2, float32, in radians.
+
+    Raises:
+        ValueError: dims is odd.
+
+    Source: Su et al. 2021, section 3.2.2.
+    """
+    if dims % 2:
+        raise ValueError(f"dims is {dims}, but features turn in pairs, so an even number is needed")
+    pair = mx.arange(dims // 2, dtype=mx.float32)
+    frequencies = mx.power(base, -2.0 * pair / dims)  # D/2, from 1 down to almost 1 / base
+    return mx.arange(seq_len, dtype=mx.float32)[:, None] * frequencies
+
+
+class RoPE:
+    """Turns each pair of features of a query or key by an angle that grows with the token's position.
+
+    The dot product of a turned query and a turned key depends on their distance, not on where they stand.
+    """
+
+    def __init__(self, dims: int, seq_len: int, base: float = 10000, traditional: bool = False) -> None:
+        """Prepare the sines and cosines of every position.
+
+        Args:
+            dims: D, the features of one head.
+            seq_len: the positions 0 to seq_len - 1 can be used.
+            base: theta.
+            traditional: which features form pair i: 2i and 2i + 1 if True, i and i + D/2 if False.
+
+        Raises:
+            ValueError: dims is odd.
+        """
+        angles = rotation_angles(dims, seq_len, base)
+        self.cos, self.sin = mx.cos(angles), mx.sin(angles)  # seq_len x D/2, float32
+        self.dims, self.seq_len, self.traditional = dims, seq_len, traditional
+
+    def __call__(self, x: mx.array, offset: slice | list[slice] | None = None) -> mx.array:
+        """Turn every head's features by the angles of its token's position.
+
+        Args:
+            x: N x L x H x D.
+            offset: the positions of the L tokens, as slice(first, first + L); a list has one slice for each of the
+                N rows; None means slice(0, L).
+
+        Returns:
+            An array of x's shape and dtype; the turning is done in float32.
+
+        Raises:
+            ValueError: x's last dimension is not D, a slice does not hold L positions or leaves seq_len, or a list does
+                not hold N slices.
+
+        Source: `mx.fast.rope` (which wants the length next to last: N x H x L x D).
+        """
+        batch, length, _, dims = x.shape
+        if dims != self.dims:
+            raise ValueError(f"x has {dims} features a head, but {self.dims} are needed")
+        rows = offset if isinstance(offset, list) else [slice(0, length) if offset is None else offset]
+        if isinstance(offset, list) and len(rows) != batch:
+            raise ValueError(f"offset has {len(rows)} slices, but x has {batch} rows")
+        for row in rows:
+            if row.stop - row.start != length:
+                raise ValueError(f"offset {row.start}:{row.stop} does not hold {length} positions")
+            if row.start < 0 or row.stop > self.seq_len:
+                raise ValueError(f"offset {row.start}:{row.stop} leaves the {self.seq_len} positions")
+        cos = mx.stack([self.cos[row] for row in rows])[:, :, None, :]  # N or 1 x L x 1 x D/2
+        sin = mx.stack([self.sin[row] for row in rows])[:, :, None, :]
+        if self.traditional:
+            first, second = x[..., 0::2], x[..., 1::2]  # N x L x H x D/2
+        else:
+            first, second = mx.split(x, 2, axis=-1)
+        # A rotation in the plane of the two features.
+        turned = [first * cos - second * sin, first * sin + second * cos]
+        y = mx.stack(turned, axis=-1).flatten(-2) if self.traditional else mx.concatenate(turned, axis=-1)
+        return y.astype(x.dtype)
