@@ -100,10 +100,7 @@ def causal_mask(L: int, S: int, dtype: mx.Dtype) -> mx.array:
     Raises:
         ValueError: L > S, so that the first queries would have no key at all.
     """
-    if L > S:
-        raise ValueError(f"L = {L} queries are more than S = {S} keys, so the first would see nothing")
-    queries = mx.arange(S - L, S)[:, None]  # their positions among the keys
-    return mx.where(mx.arange(S) <= queries, 0.0, -mx.inf).astype(dtype)
+    raise NotImplementedError("1.3.1 Causal mask")
 
 
 def scaled_dot_product_attention_grouped(
@@ -133,22 +130,4 @@ def scaled_dot_product_attention_grouped(
 
     Source: Ainslie et al. 2023; `mx.fast.scaled_dot_product_attention`.
     """
-    heads, length, _ = query.shape[-3:]
-    kv_heads, keys = key.shape[-3:-1]
-    if heads % kv_heads:
-        raise ValueError(f"H = {heads} query heads cannot share H_kv = {kv_heads} key-value heads evenly")
-    if isinstance(mask, str):
-        if mask != "causal":
-            raise ValueError(f'mask is {mask!r}, but the only mask with a name is "causal"')
-        mask = causal_mask(length, keys, query.dtype)
-    if mask is not None:
-        mask = mx.broadcast_to(mask, (*query.shape[:-2], length, keys))
-        mask = mx.unflatten(mask, -3, (kv_heads, -1))  # N.. x H_kv x H/H_kv x L x S
-    attended = scaled_dot_product_attention_simple(
-        mx.unflatten(query, -3, (kv_heads, -1)),  # N.. x H_kv x H/H_kv x L x D
-        key[..., None, :, :],  # N.. x H_kv x 1 x S x D: broadcast over the group, not copied
-        value[..., None, :, :],
-        scale,
-        mask,
-    )
-    return attended.flatten(-4, -3)  # N.. x H x L x D
+    raise NotImplementedError("1.3.2 Grouped attention")

@@ -17,9 +17,7 @@ class RMSNorm:
         Raises:
             ValueError: weight has another shape than (dim,).
         """
-        if weight.shape != (dim,):
-            raise ValueError(f"weight has shape {weight.shape}, but {(dim,)} is needed")
-        self.weight, self.eps = weight, eps
+        raise NotImplementedError("1.4.1 RMSNorm")
 
     def __call__(self, x: mx.array) -> mx.array:
         """Normalise each vector along the last axis.
@@ -32,6 +30,4 @@ class RMSNorm:
 
         Source: Zhang and Sennrich 2019; `mx.fast.rms_norm`.
         """
-        wide = x.astype(mx.float32)
-        scale = mx.rsqrt(mx.mean(mx.square(wide), axis=-1, keepdims=True) + self.eps)
-        return (wide * scale).astype(x.dtype) * self.weight.astype(x.dtype)
+        raise NotImplementedError("1.4.1 RMSNorm")

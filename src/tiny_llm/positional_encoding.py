@@ -19,11 +19,7 @@ def rotation_angles(dims: int, seq_len: int, base: float) -> mx.array:
 
     Source: Su et al. 2021, section 3.2.2.
     """
-    if dims % 2:
-        raise ValueError(f"dims is {dims}, but features turn in pairs, so an even number is needed")
-    pair = mx.arange(dims // 2, dtype=mx.float32)
-    frequencies = mx.power(base, -2.0 * pair / dims)  # D/2, from 1 down to almost 1 / base
-    return mx.arange(seq_len, dtype=mx.float32)[:, None] * frequencies
+    raise NotImplementedError("1.2.1 Rotation angles")
 
 
 class RoPE:
@@ -44,9 +40,7 @@ class RoPE:
         Raises:
             ValueError: dims is odd.
         """
-        angles = rotation_angles(dims, seq_len, base)
-        self.cos, self.sin = mx.cos(angles), mx.sin(angles)  # seq_len x D/2, float32
-        self.dims, self.seq_len, self.traditional = dims, seq_len, traditional
+        raise NotImplementedError("1.2.2 RoPE")
 
     def __call__(self, x: mx.array, offset: slice | list[slice] | None = None) -> mx.array:
         """Turn every head's features by the angles of its token's position.
@@ -65,24 +59,4 @@ class RoPE:
 
         Source: `mx.fast.rope` (which wants the length next to last: N x H x L x D).
         """
-        batch, length, _, dims = x.shape
-        if dims != self.dims:
-            raise ValueError(f"x has {dims} features a head, but {self.dims} are needed")
-        rows = offset if isinstance(offset, list) else [slice(0, length) if offset is None else offset]
-        if isinstance(offset, list) and len(rows) != batch:
-            raise ValueError(f"offset has {len(rows)} slices, but x has {batch} rows")
-        for row in rows:
-            if row.stop - row.start != length:
-                raise ValueError(f"offset {row.start}:{row.stop} does not hold {length} positions")
-            if row.start < 0 or row.stop > self.seq_len:
-                raise ValueError(f"offset {row.start}:{row.stop} leaves the {self.seq_len} positions")
-        cos = mx.stack([self.cos[row] for row in rows])[:, :, None, :]  # N or 1 x L x 1 x D/2
-        sin = mx.stack([self.sin[row] for row in rows])[:, :, None, :]
-        if self.traditional:
-            first, second = x[..., 0::2], x[..., 1::2]  # N x L x H x D/2
-        else:
-            first, second = mx.split(x, 2, axis=-1)
-        # A rotation in the plane of the two features.
-        turned = [first * cos - second * sin, first * sin + second * cos]
-        y = mx.stack(turned, axis=-1).flatten(-2) if self.traditional else mx.concatenate(turned, axis=-1)
-        return y.astype(x.dtype)
+        raise NotImplementedError("1.2.2 RoPE")

@@ -56,13 +56,7 @@ class Qwen3MultiHeadAttention:
         Raises:
             ValueError: H is not a multiple of H_kv.
         """
-        if num_heads % num_kv_heads:
-            raise ValueError(f"num_heads = {num_heads} is not a multiple of num_kv_heads = {num_kv_heads}")
-        self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
-        self.wq, self.wk, self.wv, self.wo = wq, wk, wv, wo
-        self.bq, self.bk, self.bv = bq, bk, bv
-        self.q_norm, self.k_norm, self.eps = q_norm, k_norm, rms_norm_eps
-        self.rope = RoPE(head_dim, max_seq_len, theta)
+        raise NotImplementedError("1.3.3 Qwen3 attention")
 
     def __call__(self, x: mx.array, mask: mx.array | str | None = None) -> mx.array:
         """Attend within each row.
@@ -76,21 +70,7 @@ class Qwen3MultiHeadAttention:
 
         Source: the Qwen3 report, 2025, section 2; `mlx_lm.models.qwen3.Attention`.
         """
-        query = mx.unflatten(linear(x, self.wq, self.bq), -1, (self.num_heads, -1))  # N x L x H x D
-        key = mx.unflatten(linear(x, self.wk, self.bk), -1, (self.num_kv_heads, -1))  # N x L x H_kv x D
-        value = mx.unflatten(linear(x, self.wv, self.bv), -1, (self.num_kv_heads, -1))
-        # The norm of one head's D numbers, before they are turned: RoPE would mix the weights of its pairs.
-        if self.q_norm is not None:
-            query = mx.fast.rms_norm(query, self.q_norm, self.eps)
-        if self.k_norm is not None:
-            key = mx.fast.rms_norm(key, self.k_norm, self.eps)
-        attended = scaled_dot_product_attention_grouped(
-            self.rope(query).swapaxes(1, 2),  # N x H x L x D
-            self.rope(key).swapaxes(1, 2),
-            value.swapaxes(1, 2),
-            mask=mask,
-        )
-        return linear(attended.swapaxes(1, 2).flatten(2), self.wo)
+        raise NotImplementedError("1.3.3 Qwen3 attention")
 
 
 class Qwen3MLP:
@@ -109,11 +89,7 @@ class Qwen3MLP:
         Raises:
             ValueError: a weight has another shape; the message names it.
         """
-        up, down = (hidden_dim, dim), (dim, hidden_dim)
-        for name, w, wanted in [("w_gate", w_gate, up), ("w_up", w_up, up), ("w_down", w_down, down)]:
-            if w.shape != wanted:
-                raise ValueError(f"{name} has shape {w.shape}, but {wanted} is needed")
-        self.w_gate, self.w_up, self.w_down = w_gate, w_up, w_down
+        raise NotImplementedError("1.4.3 SwiGLU")
 
     def __call__(self, x: mx.array) -> mx.array:
         """w_down(silu(w_gate(x)) * w_up(x)).
@@ -126,7 +102,7 @@ class Qwen3MLP:
 
         Source: Shazeer 2020.
         """
-        return linear(silu(linear(x, self.w_gate)) * linear(x, self.w_up), self.w_down)
+        raise NotImplementedError("1.4.3 SwiGLU")
 
 
 class Qwen3TransformerBlock:
@@ -144,29 +120,7 @@ class Qwen3TransformerBlock:
         Raises:
             KeyError: a weight that the architecture needs is missing.
         """
-        qwen3 = config.model_type == "qwen3"
-        self.input_norm = RMSNorm(config.hidden_size, weights["input_layernorm.weight"], config.rms_norm_eps)
-        self.attention = Qwen3MultiHeadAttention(
-            config.hidden_size,
-            config.num_attention_heads,
-            config.num_key_value_heads,
-            config.head_dim,
-            *(weights[f"self_attn.{name}_proj.weight"] for name in "qkvo"),
-            q_norm=weights["self_attn.q_norm.weight"] if qwen3 else None,
-            k_norm=weights["self_attn.k_norm.weight"] if qwen3 else None,
-            bq=None if qwen3 else weights["self_attn.q_proj.bias"],
-            bk=None if qwen3 else weights["self_attn.k_proj.bias"],
-            bv=None if qwen3 else weights["self_attn.v_proj.bias"],
-            max_seq_len=config.max_position_embeddings,
-            theta=config.rope_theta,
-            rms_norm_eps=config.rms_norm_eps,
-        )
-        self.mlp_norm = RMSNorm(config.hidden_size, weights["post_attention_layernorm.weight"], config.rms_norm_eps)
-        self.mlp = Qwen3MLP(
-            config.hidden_size,
-            config.intermediate_size,
-            *(weights[f"mlp.{name}_proj.weight"] for name in ("gate", "up", "down")),
-        )
+        raise NotImplementedError("1.5.2 Transformer block")
 
     def __call__(self, x: mx.array, mask: mx.array | str | None = None) -> mx.array:
         """Two residual steps.
@@ -178,8 +132,7 @@ class Qwen3TransformerBlock:
         Returns:
             N x L x E, the stream after this layer.
         """
-        h = x + self.attention(self.input_norm(x), mask)
-        return h + self.mlp(self.mlp_norm(h))
+        raise NotImplementedError("1.5.2 Transformer block")
 
 
 class Qwen3Model:
@@ -197,14 +150,7 @@ class Qwen3Model:
         Raises:
             KeyError: a weight is missing.
         """
-        self.embedding = Embedding(config.vocab_size, config.hidden_size, weights["model.embed_tokens.weight"])
-        self.layers = []
-        for number in range(config.num_hidden_layers):
-            prefix = f"model.layers.{number}."
-            own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
-            self.layers.append(Qwen3TransformerBlock(config, own))
-        self.norm = RMSNorm(config.hidden_size, weights["model.norm.weight"], config.rms_norm_eps)
-        self.head = None if config.tie_word_embeddings else weights["lm_head.weight"]
+        raise NotImplementedError("1.5.3 The model")
 
     def __call__(self, tokens: mx.array) -> mx.array:
         """Score every token of the vocabulary as the next one, after each position.
@@ -217,8 +163,4 @@ class Qwen3Model:
 
         Source: `mlx_lm.models.qwen3.Model`, `transformers.Qwen3ForCausalLM`.
         """
-        x = self.embedding(tokens)  # N x L x E
-        for layer in self.layers:
-            x = layer(x, mask="causal")
-        x = self.norm(x)
-        return self.embedding.as_linear(x) if self.head is None else linear(x, self.head)
+        raise NotImplementedError("1.5.3 The model")
