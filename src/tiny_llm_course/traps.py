@@ -59,7 +59,7 @@ class Traps:
             if frame.f_code.co_filename.startswith(self.guarded):
                 spoken = name.replace("mlx.core.", "mx.")
                 line = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-                headline = f"{line} calls {spoken}, which is what this task asks you to write"
+                headline = f"{line} calls {spoken}, which this task must do without"
                 self.hits.append(CheckFailed(Finding(Kind.FORBIDDEN, headline)))
                 raise self.hits[-1]
             frame = frame.f_back  # type: ignore[assignment]
