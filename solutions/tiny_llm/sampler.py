@@ -1,0 +1,148 @@
+"""Sampling: choosing one token from the logits, for every row of a batch by itself."""
+
+from collections.abc import Callable
+
+import mlx.core as mx
+
+from .basics import softmax
+
+
+def penalize_repetition(logits: mx.array, tokens: list[list[int]], penalty: float) -> mx.array:
+    """Make the tokens that a row has already used less likely.
+
+    Args:
+        logits: N x V. It is not changed.
+        tokens: for each of the N rows, the tokens so far, in any order and number.
+        penalty: positive logits of used tokens are divided by it, negative ones multiplied; 1 changes nothing.
+
+    Returns:
+        N x V, in logits' dtype.
+
+    Source: Keskar et al. 2019, section 4.1.
+    """
+    used = mx.zeros(logits.shape, dtype=mx.bool_)
+    for row, seen in enumerate(tokens):
+        if seen:
+            used[row, mx.array(seen)] = True
+    return mx.where(used, mx.where(logits > 0, logits / penalty, logits * penalty), logits)
+
+
+def keep_top_k(logits: mx.array, k: int) -> mx.array:
+    """Leave the k largest logits of each row, and those equal to the k-th; the others become -inf.
+
+    Args:
+        logits: N x V.
+        k: at least 1; V or more leaves all.
+
+    Returns:
+        N x V, in logits' dtype.
+
+    Source: Fan et al. 2018.
+    """
+    if k >= logits.shape[-1]:
+        return logits
+    threshold = mx.sort(logits, axis=-1)[:, -k, None]  # N x 1: the k-th largest
+    return mx.where(logits >= threshold, logits, -mx.inf)
+
+
+def keep_top_p(logits: mx.array, p: float) -> mx.array:
+    """Leave the smallest set of the likeliest tokens whose probabilities sum to p or more; the others become -inf.
+
+    The token whose probability crosses p stays, so at least one does.
+
+    Args:
+        logits: N x V; -inf has probability 0.
+        p: from 0 to 1; 1 leaves all.
+
+    Returns:
+        N x V, in logits' dtype.
+
+    Source: Holtzman et al. 2020 (nucleus sampling).
+    """
+    if p >= 1:
+        return logits  # a float32 sum may stay below 1, and would drop the rarest token
+    order = mx.argsort(-logits, axis=-1)  # N x V, the likeliest token first
+    probabilities = mx.take_along_axis(softmax(logits.astype(mx.float32), axis=-1), order, axis=-1)
+    before = mx.cumsum(probabilities, axis=-1, inclusive=False)  # the probability of all likelier tokens
+    kept = (before < p) | (mx.arange(logits.shape[-1]) == 0)
+    # Back to the order of the vocabulary: `order` sorted is the vocabulary.
+    return mx.where(mx.take_along_axis(kept, mx.argsort(order, axis=-1), axis=-1), logits, -mx.inf)
+
+
+def keep_min_p(logits: mx.array, min_p: float) -> mx.array:
+    """Leave the tokens at least min_p times as likely as the likeliest one; the others become -inf.
+
+    Args:
+        logits: N x V.
+        min_p: from 0, which leaves all, to 1.
+
+    Returns:
+        N x V, in logits' dtype.
+
+    Source: Nguyen et al. 2024.
+    """
+    probabilities = softmax(logits.astype(mx.float32), axis=-1)
+    likeliest = mx.max(probabilities, axis=-1, keepdims=True)  # N x 1
+    return mx.where(probabilities >= min_p * likeliest, logits, -mx.inf)
+
+
+def make_sampler(
+    temp: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+    seed: int | None = None,
+) -> Callable[[mx.array, list[list[int]]], mx.array]:
+    """A function that chooses the next token of each row.
+
+    The order is: repetition penalty, temperature, top-k, top-p, min-p, each on what the one before has left; then one
+    token is drawn with the probabilities that remain.
+
+    Args:
+        temp: the logits are divided by it; 0 means the likeliest token, without drawing.
+        top_k: 0 means off.
+        top_p: 1 means off.
+        min_p: 0 means off.
+        repetition_penalty: 1 means off.
+        seed: the same seed gives the same tokens for the same logits, whatever else draws random numbers; None takes
+            MLX's global random state.
+
+    Returns:
+        A function of logits, N x V, and of each row's tokens so far, that gives N token ids.
+
+    Raises:
+        ValueError: temp < 0, top_k < 0, top_p or min_p outside 0 to 1, or repetition_penalty <= 0.
+
+    Source: `mlx_lm.sample_utils.make_sampler` (which orders the filters in another way), `transformers`.
+    """
+    for name, value, right in [
+        ("temp", temp, temp >= 0),
+        ("top_k", top_k, top_k >= 0),
+        ("top_p", top_p, 0 <= top_p <= 1),
+        ("min_p", min_p, 0 <= min_p <= 1),
+        ("repetition_penalty", repetition_penalty, repetition_penalty > 0),
+    ]:
+        if not right:
+            raise ValueError(f"{name} is {value}, which is out of range")
+    key = None if seed is None else mx.random.key(seed)
+
+    def sample(logits: mx.array, tokens: list[list[int]]) -> mx.array:
+        nonlocal key
+        if repetition_penalty != 1:
+            logits = penalize_repetition(logits, tokens, repetition_penalty)
+        if temp == 0:
+            return mx.argmax(logits, axis=-1)
+        logits = logits / temp
+        if top_k:
+            logits = keep_top_k(logits, top_k)
+        if top_p < 1:
+            logits = keep_top_p(logits, top_p)
+        if min_p:
+            logits = keep_min_p(logits, min_p)
+        if key is None:
+            return mx.random.categorical(logits)
+        key, now = mx.random.split(key)  # each call draws with a key of its own
+        return mx.random.categorical(logits, key=now)
+
+    return sample

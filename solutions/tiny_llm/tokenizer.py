@@ -1,0 +1,194 @@
+"""Byte-level BPE: text to token ids and back, and a way to show text while the ids are still coming."""
+
+import codecs
+import functools
+import json
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import regex
+
+# What GPT-2 splits text by; newer tokenizers bring a pattern of their own.
+GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+def byte_alphabet() -> dict[int, str]:
+    """A printable character for each byte, so that a token of any bytes can be written in a JSON file.
+
+    Returns:
+        256 different characters by byte. Bytes that are visible characters of Latin-1 (33-126, 161-172, 174-255) stand
+        for themselves; the others, in rising order, for the characters from U+0100 on: the space is "\u0120".
+
+    Source: Radford et al. 2019 (GPT-2).
+    """
+    visible = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    hidden = [byte for byte in range(256) if byte not in visible]
+    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(hidden)}
+
+
+def merge_pairs(symbols: list[str], ranks: dict[tuple[str, str], int]) -> list[str]:
+    """Join neighbours, the pair learned first before all others, until no neighbours are a known pair.
+
+    Args:
+        symbols: a word in pieces, at the start one for each byte. It is not changed.
+        ranks: the pairs that may be joined; the lowest number was learned first.
+
+    Returns:
+        The pieces that are left, which spell the same word.
+
+    Source: Sennrich et al. 2016, section 3.2.
+    """
+    symbols = list(symbols)
+    while True:
+        pairs = [pair for pair in zip(symbols, symbols[1:], strict=False) if pair in ranks]
+        if not pairs:
+            return symbols
+        first, second = min(pairs, key=ranks.__getitem__)
+        merged: list[str] = []
+        for symbol in symbols:
+            # A piece that was just joined is longer than `first`, so no symbol is used twice.
+            if symbol == second and merged and merged[-1] == first:
+                merged[-1] = first + second
+            else:
+                merged.append(symbol)
+        symbols = merged
+
+
+class ByteLevelBPE:
+    """The tokenizer of GPT-2, Qwen and Llama 3: no unknown characters, as every byte is a token."""
+
+    def __init__(
+        self,
+        vocab: dict[str, int],
+        merges: list[tuple[str, str]],
+        special_tokens: dict[str, int] | None = None,
+        pattern: str = GPT2_PATTERN,
+        normalization: str | None = None,
+    ) -> None:
+        """Keep the tables.
+
+        Args:
+            vocab: the id of each token, in the letters of `byte_alphabet`.
+            merges: the pairs in the order in which they were learned.
+            special_tokens: the ids of tokens that are found in the text as they stand, and never split.
+            pattern: a regular expression whose matches are the words; no token reaches over two words.
+            normalization: a Unicode form such as "NFC" that the text is brought to first, or None.
+        """
+        self.vocab, self.special_tokens, self.normalization = vocab, special_tokens or {}, normalization
+        self.ranks = {pair: rank for rank, pair in enumerate(merges)}
+        self.alphabet = byte_alphabet()
+        byte_of = {character: byte for byte, character in self.alphabet.items()}
+        self.token_bytes = {number: bytes(byte_of[c] for c in token) for token, number in vocab.items()}
+        self.token_bytes |= {number: token.encode() for token, number in self.special_tokens.items()}
+        # Unicode's own white space: Python's \s also takes four control characters (U+001C to U+001F).
+        self.words = regex.compile(pattern.replace(r"\s", r"\p{White_Space}").replace(r"\S", r"\P{White_Space}"))
+        longest_first = sorted(self.special_tokens, key=len, reverse=True)
+        self.specials = regex.compile("(" + "|".join(map(regex.escape, longest_first)) + ")") if longest_first else None
+        self.encode_word = functools.lru_cache(maxsize=65536)(self._encode_word)
+
+    @classmethod
+    def from_file(cls, path: Path) -> "ByteLevelBPE":
+        """Read a tokenizer.json.
+
+        Raises:
+            ValueError: it describes another kind of tokenizer.
+        """
+        data = json.loads(path.read_text(encoding="utf-8"))
+        model = data["model"]
+        if model.get("type") != "BPE" or model.get("byte_fallback"):
+            raise ValueError(f"{path.name} describes a tokenizer of type {model.get('type')}, not byte-level BPE")
+        steps = data["pre_tokenizer"]
+        steps = steps.get("pretokenizers", [steps])
+        if not any(step["type"] == "ByteLevel" for step in steps):
+            raise ValueError(f"{path.name} has no byte-level step")
+        patterns = [step["pattern"]["Regex"] for step in steps if step["type"] == "Split"]
+        return cls(
+            vocab=model["vocab"],
+            merges=[tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in model["merges"]],
+            special_tokens={token["content"]: token["id"] for token in data.get("added_tokens", [])},
+            pattern=patterns[0] if patterns else GPT2_PATTERN,
+            normalization=(data.get("normalizer") or {}).get("type"),
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """Turn text into token ids.
+
+        Special tokens in the text become their ids. What is between them is normalised, split into words, and each word's
+        UTF-8 bytes are merged into tokens.
+
+        Args:
+            text: any string without lone surrogates.
+
+        Returns:
+            The ids; none for the empty text.
+
+        Source: Hugging Face's `tokenizers`, to which it is equal id for id.
+        """
+        ids: list[int] = []
+        for part in self.specials.split(text) if self.specials else [text]:
+            if part in self.special_tokens:
+                ids.append(self.special_tokens[part])
+                continue
+            if self.normalization:
+                part = unicodedata.normalize(self.normalization, part)  # type: ignore[arg-type]
+            for word in self.words.findall(part):
+                ids.extend(self.encode_word(word))
+        return ids
+
+    def _encode_word(self, word: str) -> tuple[int, ...]:
+        letters = [self.alphabet[byte] for byte in word.encode()]
+        return tuple(self.vocab[token] for token in merge_pairs(letters, self.ranks))
+
+    def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
+        """Turn token ids into text.
+
+        Args:
+            ids: any tokens, not only those that `encode` would give.
+            skip_special_tokens: leave those out.
+
+        Returns:
+            The text; bytes that are not UTF-8 become U+FFFD.
+
+        Raises:
+            KeyError: there is no such token.
+        """
+        special = set(self.special_tokens.values()) if skip_special_tokens else set()
+        return b"".join(self.token_bytes[i] for i in ids if i not in special).decode("utf-8", errors="replace")
+
+
+class StreamingDetokenizer:
+    """Turns ids into text one at a time and never shows half a character: a token may end inside one."""
+
+    def __init__(self, tokenizer: ByteLevelBPE, skip_special_tokens: bool = True) -> None:
+        """Start with no text.
+
+        Args:
+            tokenizer: whose `token_bytes` say what each id stands for.
+            skip_special_tokens: show nothing for special tokens.
+        """
+        self.tokenizer = tokenizer
+        self.skipped = set(tokenizer.special_tokens.values()) if skip_special_tokens else set()
+        self.decoder: Any = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def add(self, token: int) -> str:
+        """Take a token.
+
+        Returns:
+            The characters that have become complete; often one word, sometimes nothing.
+        """
+        if token in self.skipped:
+            return ""
+        text: str = self.decoder.decode(self.tokenizer.token_bytes[token])
+        return text
+
+    def finish(self) -> str:
+        """End the text.
+
+        Returns:
+            U+FFFD if a character was begun and not completed, else nothing. All pieces together are what
+            `ByteLevelBPE.decode` gives for all tokens.
+        """
+        text: str = self.decoder.decode(b"", final=True)
+        return text

@@ -1,0 +1,66 @@
+"""Generation: ask the model for the next token, append it, ask again."""
+
+from collections.abc import Callable, Collection, Iterator
+
+import mlx.core as mx
+
+from .tokenizer import ByteLevelBPE, StreamingDetokenizer
+
+Model = Callable[[mx.array], mx.array]  # tokens N x L -> logits N x L x V
+Sampler = Callable[[mx.array, list[list[int]]], mx.array]  # logits N x V, each row's tokens so far -> a token for each row
+
+
+def greedy(logits: mx.array, tokens: list[list[int]]) -> mx.array:
+    """The most likely token of each row, N x V -> N."""
+    return mx.argmax(logits, axis=-1)
+
+
+def generate_tokens(
+    model: Model,
+    prompt: list[int],
+    max_tokens: int,
+    *,
+    eos_ids: Collection[int] = (),
+    context_length: int | None = None,
+    sampler: Sampler = greedy,
+) -> Iterator[int]:
+    """Continue a prompt, yielding each token as soon as it is known.
+
+    Args:
+        model: gives logits N x L x V for tokens N x L.
+        prompt: the tokens so far, at least one.
+        max_tokens: yield at most so many.
+        eos_ids: each of these ends the text; it is not yielded.
+        context_length: the most tokens that the model takes, prompt and continuation together; None for no limit. The
+            text ends when it is reached.
+        sampler: chooses from the last position's logits, 1 x V, in float32.
+
+    Raises:
+        ValueError: the prompt is empty, or already longer than context_length. It is raised at the call, before the first
+            token is asked for.
+    """
+    raise NotImplementedError("1.6.6 Generating tokens")
+
+
+def simple_generate(
+    model: Model,
+    tokenizer: ByteLevelBPE,
+    prompt: str,
+    max_tokens: int,
+    *,
+    eos_ids: Collection[int] = (),
+    context_length: int | None = None,
+    sampler: Sampler = greedy,
+) -> Iterator[str]:
+    """Continue a text, yielding pieces of whole characters as they become known.
+
+    Args:
+        model: gives logits N x L x V for tokens N x L.
+        tokenizer: encodes the prompt and decodes the answer; special tokens are not shown.
+        prompt: the text so far.
+        max_tokens, eos_ids, context_length, sampler: as `generate_tokens` takes them.
+
+    Raises:
+        ValueError: as `generate_tokens`.
+    """
+    raise NotImplementedError("1.6.7 Generating text")

@@ -1,0 +1,160 @@
+"""Byte-level BPE: text to token ids and back, and a way to show text while the ids are still coming."""
+
+import functools
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import regex
+
+# What GPT-2 splits text by; newer tokenizers bring a pattern of their own.
+GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+def byte_alphabet() -> dict[int, str]:
+    """A printable character for each byte, so that a token of any bytes can be written in a JSON file.
+
+    Returns:
+        256 different characters by byte. Bytes that are visible characters of Latin-1 (33-126, 161-172, 174-255) stand
+        for themselves; the others, in rising order, for the characters from U+0100 on: the space is "\u0120".
+
+    Source: Radford et al. 2019 (GPT-2).
+    """
+    raise NotImplementedError("1.6.1 The byte alphabet")
+
+
+def merge_pairs(symbols: list[str], ranks: dict[tuple[str, str], int]) -> list[str]:
+    """Join neighbours, the pair learned first before all others, until no neighbours are a known pair.
+
+    Args:
+        symbols: a word in pieces, at the start one for each byte. It is not changed.
+        ranks: the pairs that may be joined; the lowest number was learned first.
+
+    Returns:
+        The pieces that are left, which spell the same word.
+
+    Source: Sennrich et al. 2016, section 3.2.
+    """
+    raise NotImplementedError("1.6.2 Merging pairs")
+
+
+class ByteLevelBPE:
+    """The tokenizer of GPT-2, Qwen and Llama 3: no unknown characters, as every byte is a token."""
+
+    def __init__(
+        self,
+        vocab: dict[str, int],
+        merges: list[tuple[str, str]],
+        special_tokens: dict[str, int] | None = None,
+        pattern: str = GPT2_PATTERN,
+        normalization: str | None = None,
+    ) -> None:
+        """Keep the tables.
+
+        Args:
+            vocab: the id of each token, in the letters of `byte_alphabet`.
+            merges: the pairs in the order in which they were learned.
+            special_tokens: the ids of tokens that are found in the text as they stand, and never split.
+            pattern: a regular expression whose matches are the words; no token reaches over two words.
+            normalization: a Unicode form such as "NFC" that the text is brought to first, or None.
+        """
+        self.vocab, self.special_tokens, self.normalization = vocab, special_tokens or {}, normalization
+        self.ranks = {pair: rank for rank, pair in enumerate(merges)}
+        self.alphabet = byte_alphabet()
+        byte_of = {character: byte for byte, character in self.alphabet.items()}
+        self.token_bytes = {number: bytes(byte_of[c] for c in token) for token, number in vocab.items()}
+        self.token_bytes |= {number: token.encode() for token, number in self.special_tokens.items()}
+        # Unicode's own white space: Python's \s also takes four control characters (U+001C to U+001F).
+        self.words = regex.compile(pattern.replace(r"\s", r"\p{White_Space}").replace(r"\S", r"\P{White_Space}"))
+        longest_first = sorted(self.special_tokens, key=len, reverse=True)
+        self.specials = regex.compile("(" + "|".join(map(regex.escape, longest_first)) + ")") if longest_first else None
+        self.encode_word = functools.lru_cache(maxsize=65536)(self._encode_word)
+
+    @classmethod
+    def from_file(cls, path: Path) -> "ByteLevelBPE":
+        """Read a tokenizer.json.
+
+        Raises:
+            ValueError: it describes another kind of tokenizer.
+        """
+        data = json.loads(path.read_text(encoding="utf-8"))
+        model = data["model"]
+        if model.get("type") != "BPE" or model.get("byte_fallback"):
+            raise ValueError(f"{path.name} describes a tokenizer of type {model.get('type')}, not byte-level BPE")
+        steps = data["pre_tokenizer"]
+        steps = steps.get("pretokenizers", [steps])
+        if not any(step["type"] == "ByteLevel" for step in steps):
+            raise ValueError(f"{path.name} has no byte-level step")
+        patterns = [step["pattern"]["Regex"] for step in steps if step["type"] == "Split"]
+        return cls(
+            vocab=model["vocab"],
+            merges=[tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in model["merges"]],
+            special_tokens={token["content"]: token["id"] for token in data.get("added_tokens", [])},
+            pattern=patterns[0] if patterns else GPT2_PATTERN,
+            normalization=(data.get("normalizer") or {}).get("type"),
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """Turn text into token ids.
+
+        Special tokens in the text become their ids. What is between them is normalised, split into words, and each word's
+        UTF-8 bytes are merged into tokens.
+
+        Args:
+            text: any string without lone surrogates.
+
+        Returns:
+            The ids; none for the empty text.
+
+        Source: Hugging Face's `tokenizers`, to which it is equal id for id.
+        """
+        raise NotImplementedError("1.6.3 Encoding")
+
+    def _encode_word(self, word: str) -> tuple[int, ...]:
+        letters = [self.alphabet[byte] for byte in word.encode()]
+        return tuple(self.vocab[token] for token in merge_pairs(letters, self.ranks))
+
+    def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
+        """Turn token ids into text.
+
+        Args:
+            ids: any tokens, not only those that `encode` would give.
+            skip_special_tokens: leave those out.
+
+        Returns:
+            The text; bytes that are not UTF-8 become U+FFFD.
+
+        Raises:
+            KeyError: there is no such token.
+        """
+        raise NotImplementedError("1.6.4 Decoding")
+
+
+class StreamingDetokenizer:
+    """Turns ids into text one at a time and never shows half a character: a token may end inside one."""
+
+    def __init__(self, tokenizer: ByteLevelBPE, skip_special_tokens: bool = True) -> None:
+        """Start with no text.
+
+        Args:
+            tokenizer: whose `token_bytes` say what each id stands for.
+            skip_special_tokens: show nothing for special tokens.
+        """
+        raise NotImplementedError("1.6.5 Streaming text")
+
+    def add(self, token: int) -> str:
+        """Take a token.
+
+        Returns:
+            The characters that have become complete; often one word, sometimes nothing.
+        """
+        raise NotImplementedError("1.6.5 Streaming text")
+
+    def finish(self) -> str:
+        """End the text.
+
+        Returns:
+            U+FFFD if a character was begun and not completed, else nothing. All pieces together are what
+            `ByteLevelBPE.decode` gives for all tokens.
+        """
+        raise NotImplementedError("1.6.5 Streaming text")
