@@ -34,7 +34,7 @@ class ModelConfig:
             ValueError: the architecture is unknown, or an entry is missing.
         """
         if config.get("model_type") not in ARCHITECTURES:
-            raise ValueError(f"model_type is {config.get('model_type')!r}, but only {' and '.join(ARCHITECTURES)} are known")
+            raise ValueError(f"model_type is {config.get('model_type')!r}, known are {' and '.join(ARCHITECTURES)}")
         known = dict(config)
         # Newer files keep theta in a table of its own; older ones leave head_dim to be computed.
         known.setdefault("rope_theta", (config.get("rope_parameters") or {}).get("rope_theta"))

@@ -7,7 +7,7 @@ import mlx.core as mx
 from .tokenizer import ByteLevelBPE, StreamingDetokenizer
 
 Model = Callable[[mx.array], mx.array]  # tokens N x L -> logits N x L x V
-Sampler = Callable[[mx.array, list[list[int]]], mx.array]  # logits N x V, each row's tokens so far -> a token for each row
+Sampler = Callable[[mx.array, list[list[int]]], mx.array]  # logits N x V, each row's tokens so far -> N tokens
 
 
 def greedy(logits: mx.array, tokens: list[list[int]]) -> mx.array:
@@ -36,8 +36,8 @@ def generate_tokens(
         sampler: chooses from the last position's logits, 1 x V, in float32.
 
     Raises:
-        ValueError: the prompt is empty, or already longer than context_length. It is raised at the call, before the first
-            token is asked for.
+        ValueError: the prompt is empty, or already longer than context_length. It is raised at the call, before the
+            first token is asked for.
     """
     if not prompt:
         raise ValueError("the prompt is empty, but a model continues at least one token")
@@ -50,7 +50,7 @@ def generate_tokens(
 def _continue(model: Model, tokens: list[int], room: int, eos_ids: Collection[int], sampler: Sampler) -> Iterator[int]:
     for _ in range(room):
         logits = model(mx.array([tokens]))[:, -1].astype(mx.float32)  # 1 x V: what follows the last token
-        token = int(sampler(logits, [tokens]).item())
+        (token,) = sampler(logits, [tokens]).tolist()
         if token in eos_ids:
             return
         yield token

@@ -2,6 +2,7 @@
 
 import codecs
 import functools
+import itertools
 import json
 import unicodedata
 from collections.abc import Iterable
@@ -42,7 +43,7 @@ def merge_pairs(symbols: list[str], ranks: dict[tuple[str, str], int]) -> list[s
     """
     symbols = list(symbols)
     while True:
-        pairs = [pair for pair in zip(symbols, symbols[1:], strict=False) if pair in ranks]
+        pairs = [pair for pair in itertools.pairwise(symbols) if pair in ranks]
         if not pairs:
             return symbols
         first, second = min(pairs, key=ranks.__getitem__)
@@ -115,8 +116,8 @@ class ByteLevelBPE:
     def encode(self, text: str) -> list[int]:
         """Turn text into token ids.
 
-        Special tokens in the text become their ids. What is between them is normalised, split into words, and each word's
-        UTF-8 bytes are merged into tokens.
+        Special tokens in the text become their ids. What is between them is normalised, split into words, and each
+        word's UTF-8 bytes are merged into tokens.
 
         Args:
             text: any string without lone surrogates.

@@ -143,9 +143,9 @@ class Qwen3Model:
 
         Args:
             config: the model's measures.
-            weights: by the names of a checkpoint: `model.embed_tokens.weight` (V x E), `model.layers.0.` and the names of
-                `Qwen3TransformerBlock`, ..., `model.norm.weight`, and `lm_head.weight` (V x E) if the config does not
-                tie the word embeddings.
+            weights: by the names of a checkpoint: `model.embed_tokens.weight` (V x E), `model.layers.0.` and the names
+                of `Qwen3TransformerBlock`, ..., `model.norm.weight`, and `lm_head.weight` (V x E) if the config does
+                not tie the word embeddings.
 
         Raises:
             KeyError: a weight is missing.

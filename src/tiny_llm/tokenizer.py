@@ -97,8 +97,8 @@ class ByteLevelBPE:
     def encode(self, text: str) -> list[int]:
         """Turn text into token ids.
 
-        Special tokens in the text become their ids. What is between them is normalised, split into words, and each word's
-        UTF-8 bytes are merged into tokens.
+        Special tokens in the text become their ids. What is between them is normalised, split into words, and each
+        word's UTF-8 bytes are merged into tokens.
 
         Args:
             text: any string without lone surrogates.
