@@ -50,7 +50,7 @@ def generate_tokens(
 def _continue(model: Model, tokens: list[int], room: int, eos_ids: Collection[int], sampler: Sampler) -> Iterator[int]:
     for _ in range(room):
         logits = model(mx.array([tokens]))[:, -1].astype(mx.float32)  # 1 x V: what follows the last token
-        (token,) = sampler(logits, [tokens]).tolist()
+        token: int = sampler(logits, [tokens]).item()  # type: ignore[assignment]
         if token in eos_ids:
             return
         yield token

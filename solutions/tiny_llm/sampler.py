@@ -51,7 +51,7 @@ def keep_top_p(logits: mx.array, p: float) -> mx.array:
     The token whose probability crosses p stays, so at least one does.
 
     Args:
-        logits: N x V; -inf has probability 0.
+        logits: N x V; -inf has probability 0. Probabilities are computed and summed in float32, whatever its dtype.
         p: from 0 to 1; 1 leaves all.
 
     Returns:
@@ -60,7 +60,7 @@ def keep_top_p(logits: mx.array, p: float) -> mx.array:
     Source: Holtzman et al. 2020 (nucleus sampling).
     """
     if p >= 1:
-        return logits  # a float32 sum may stay below 1, and would drop the rarest token
+        return logits  # a float32 sum may reach 1 early, and would drop the rarest tokens
     order = mx.argsort(-logits, axis=-1)  # N x V, the likeliest token first
     probabilities = mx.take_along_axis(softmax(logits.astype(mx.float32), axis=-1), order, axis=-1)
     before = mx.cumsum(probabilities, axis=-1, inclusive=False)  # the probability of all likelier tokens
@@ -97,7 +97,7 @@ def make_sampler(
     """A function that chooses the next token of each row.
 
     The order is: repetition penalty, temperature, top-k, top-p, min-p, each on what the one before has left; then one
-    token is drawn with the probabilities that remain.
+    token is drawn for each row, independently of the other rows, with the probabilities that remain.
 
     Args:
         temp: the logits are divided by it; 0 means the likeliest token, without drawing.
@@ -105,8 +105,8 @@ def make_sampler(
         top_p: 1 means off.
         min_p: 0 means off.
         repetition_penalty: 1 means off.
-        seed: the same seed gives the same tokens for the same logits, whatever else draws random numbers; None takes
-            MLX's global random state.
+        seed: the same seed gives the same tokens for the same logits, call by call, whatever else draws random numbers,
+            and MLX's global random state stays as it is; None draws from that state.
 
     Returns:
         A function of logits, N x V, and of each row's tokens so far, that gives N token ids.

@@ -130,7 +130,7 @@ class Qwen3TransformerBlock:
             mask: as `Qwen3MultiHeadAttention` takes it.
 
         Returns:
-            N x L x E, the stream after this layer.
+            N x L x E, in x's dtype: the stream after this layer.
         """
         raise NotImplementedError("1.5.2 Transformer block")
 
@@ -144,8 +144,8 @@ class Qwen3Model:
         Args:
             config: the model's measures.
             weights: by the names of a checkpoint: `model.embed_tokens.weight` (V x E), `model.layers.0.` and the names
-                of `Qwen3TransformerBlock`, ..., `model.norm.weight`, and `lm_head.weight` (V x E) if the config does
-                not tie the word embeddings.
+                of `Qwen3TransformerBlock`, ..., `model.norm.weight`, and `lm_head.weight` (V x E), which is used only
+                if the config does not tie the word embeddings.
 
         Raises:
             KeyError: a weight is missing.
