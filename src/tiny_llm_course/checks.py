@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import mlx.core as mx
@@ -126,23 +126,101 @@ def compare(
     fail(Kind.VALUES, f"values differ in {int(wrong.sum())} of {wrong.size} elements, furthest {where}", *lines)
 
 
+def same_text(actual: Any, expected: str, case: str) -> None:
+    """Check that a text is the expected one; else say where they part."""
+    if not isinstance(actual, str):
+        raise CheckFailed(Finding(Kind.TYPE, f"got {type_words(actual)}, expected a str", (), case, len(expected)))
+    if actual != expected:
+        at = next((i for i, (a, b) in enumerate(zip(actual, expected, strict=False)) if a != b), None)
+        at = min(len(actual), len(expected)) if at is None else at
+        begin = max(0, at - 8)
+        lines = [
+            f"{name}{_cut(ascii(t[begin : at + 12]))}" for name, t in (("expected  ", expected), ("got       ", actual))
+        ]
+        headline = f"wrong text: {len(actual)} characters, expected {len(expected)}; first different at index {at}"
+        if begin:
+            lines.append(f"both from character {begin} on")
+        raise CheckFailed(Finding(Kind.VALUES, headline, tuple(lines), case, len(expected)))
+
+
+def same_ids(actual: Any, expected: list[int], case: str) -> None:
+    """Check that a list of token ids is the expected one; else say where they part."""
+    _same_list(actual, expected, int, "ids", case)
+
+
+def same_pieces(actual: Any, expected: list[str], case: str) -> None:
+    """Check that a list of strings is the expected one; else say where they part."""
+    _same_list(actual, expected, str, "pieces", case)
+
+
+def _same_list(actual: Any, expected: list[Any], kind: type, noun: str, case: str) -> None:
+    size = len(expected)
+    if not isinstance(actual, list):
+        raise CheckFailed(Finding(Kind.TYPE, f"got {type_words(actual)}, expected a list", (), case, size))
+    for i, item in enumerate(actual):
+        if not isinstance(item, kind) or isinstance(item, bool):
+            headline = f"item {i} of the list is {type_words(item)}, expected {kind.__name__}"
+            raise CheckFailed(Finding(Kind.TYPE, headline, (), case, size))
+    if actual != expected:
+        at = next((i for i, (a, b) in enumerate(zip(actual, expected, strict=False)) if a != b), None)
+        at = min(len(actual), size) if at is None else at
+        begin = max(0, at - 3)
+        lines = [f"{name}{_window(items, begin)}" for name, items in (("expected  ", expected), ("got       ", actual))]
+        headline = f"wrong {noun}: {len(actual)} of them, expected {size}; first different at index {at}"
+        raise CheckFailed(Finding(Kind.VALUES, headline, tuple(lines), case, size))
+
+
+def _window(items: list[Any], begin: int) -> str:
+    shown = ", ".join(_cut(ascii(item)) for item in items[begin : begin + 8])
+    return f"[{'..., ' * (begin > 0)}{shown}{', ...' * (len(items) > begin + 8)}]"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 90 else f"{text[:86]} ..."
+
+
+def type_words(v: Any) -> str:
+    """`None`, or `a dict`: what something is, in words."""
+    if v is None:
+        return "None"
+    name = f"{type(v).__module__}.{type(v).__qualname__}".removeprefix("builtins.")
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
 @contextmanager
-def raises_value_error(case: str, *words: str) -> Iterator[None]:
-    """Check that the block raises a ValueError whose message holds every one of `words`."""
+def noted(case: str) -> Iterator[None]:
+    """Attach the case, in words, to an exception of the learner's code."""
     try:
         yield
-    except ValueError as error:
+    except Exception as error:
+        if not isinstance(error, CheckFailed):  # which has its own
+            error.add_note(f"{CASE_NOTE}{case}")
+        raise
+
+
+def raises_value_error(case: str, *words: str) -> AbstractContextManager[None]:
+    """Check that the block raises a ValueError whose message holds every one of `words`."""
+    return raises_error(ValueError, case, *words)
+
+
+@contextmanager
+def raises_error(kind: type[Exception], case: str, *words: str) -> Iterator[None]:
+    """Check that the block raises an error of a kind, whose message holds every one of `words`."""
+    name = f"a {kind.__name__}"
+    try:
+        yield
+    except kind as error:
         missing = [word for word in words if word not in str(error)]
         if not missing:
             return
-        headline = f"the ValueError's message does not mention {', '.join(missing)}"
+        headline = f"the {kind.__name__}'s message does not mention {', '.join(missing)}"
         raise CheckFailed(Finding(Kind.NO_ERROR, headline, (f"got       {error}",), case)) from error
     except (CheckFailed, NotImportable, NotImplementedError):
         raise
     except Exception as error:
-        headline = f"raised {type(error).__name__}, expected a ValueError"
+        headline = f"raised {type(error).__name__}, expected {name}"
         raise CheckFailed(Finding(Kind.NO_ERROR, headline, (f"got       {error}",), case)) from error
-    raise CheckFailed(Finding(Kind.NO_ERROR, "no error was raised, expected a ValueError", (), case))
+    raise CheckFailed(Finding(Kind.NO_ERROR, f"no error was raised, expected {name}", (), case))
 
 
 def describe(arguments: dict[str, Any], seed: int, dtype: mx.Dtype) -> tuple[str, int]:

@@ -3,12 +3,13 @@
 import runpy
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
 from . import progress
 from .grading import grade_day
+from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION, TESTS
 from .registry import Day, Task, UsageError, load_course, resolve
 from .report import chapter, report_day, say
@@ -87,6 +88,50 @@ def hint(name: str) -> int:
         say(f"That was the last one. The chapter: {chapter(task)}")
     progress.hint_shown(task.id, rung)
     return 0
+
+
+def engine_options(command: Callable[..., int]) -> Callable[..., int]:
+    """The options of every command that runs the engine."""
+    own = "default: the model's own setting"
+    for option in reversed(
+        [
+            click.option("--solution", is_flag=True, help="Run the solved engine instead of yours."),
+            click.option("--model", help="A checkpoint's folder or Hub id (default: the embedded model)."),
+            click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="Of the weights."),
+            click.option("--max-tokens", type=click.IntRange(min=1), default=256, show_default=True),
+            click.option("--temp", type=float, help=f"Temperature, 0 for the likeliest token ({own}, or 0.7)."),
+            click.option("--top-k", type=int, help=f"0 is off ({own})."),
+            click.option("--top-p", type=float, help=f"1 is off ({own})."),
+            click.option("--min-p", type=float, help=f"0 is off ({own})."),
+            click.option("--repetition-penalty", type=float, help=f"1 is off ({own})."),
+            click.option("--seed", type=int, help="The same seed gives the same text."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@cli.command()
+@click.argument("prompt")
+@engine_options
+def generate(
+    prompt: str, solution: bool, model: str | None, dtype: str | None, max_tokens: int, **sampling: float | None
+) -> int:
+    """Continue a text: pdm run generate "Once upon a time"."""
+    from . import engine, talk
+
+    runner = engine.load_engine(model, solution, dtype)
+    return talk.generate(runner, prompt, max_tokens, engine.Sampling(**sampling))  # type: ignore[arg-type]
+
+
+@cli.command()
+@engine_options
+def chat(solution: bool, model: str | None, dtype: str | None, max_tokens: int, **sampling: float | None) -> int:
+    """Talk with a model."""
+    from . import engine, talk
+
+    runner = engine.load_engine(model, solution, dtype)
+    return talk.chat(runner, max_tokens, engine.Sampling(**sampling))  # type: ignore[arg-type]
 
 
 @cli.group()
@@ -203,6 +248,9 @@ def main() -> None:
         _fail(error.format_message())
     except UsageError as error:
         _fail(str(error))
+    except LearnerError as error:
+        click.echo(str(error), err=True)
+        sys.exit(1)
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         sys.exit(130)

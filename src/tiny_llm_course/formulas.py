@@ -96,10 +96,9 @@ def grouped64(
 ) -> Array64:
     """Attention with each key-value head written out for every query head that reads it."""
     group = query.shape[-3] // key.shape[-3]
-    if isinstance(mask, str):
-        mask = causal64(query.shape[-2], key.shape[-2])
+    bias = causal64(query.shape[-2], key.shape[-2]) if isinstance(mask, str) else mask
     key, value = np.repeat(key, group, axis=-3), np.repeat(value, group, axis=-3)
-    return attention64(query, key, value, scale, mask, r=r)
+    return attention64(query, key, value, scale, bias, r=r)
 
 
 def rms_norm64(x: Array64, weight: Array64, eps: float, *, r: Round = exact) -> Array64:
@@ -109,7 +108,7 @@ def rms_norm64(x: Array64, weight: Array64, eps: float, *, r: Round = exact) -> 
 
 def silu64(x: Array64, *, r: Round = exact) -> Array64:
     """x / (1 + exp(-x))."""
-    sigmoid = r(0.5 * (1 + np.tanh(x / 2)))  # the same function, without an exponential that overflows
+    sigmoid = r(np.exp(-np.logaddexp(0, -x)))  # 1 / (1 + exp(-x)), without an exponential that overflows
     return r(x * sigmoid)
 
 

@@ -28,6 +28,10 @@ class NotImportable(Exception):
         self.cause = cause
 
 
+class LearnerError(Exception):
+    """The learner's engine is not finished or failed; the message is what to print."""
+
+
 class BrokenModule(ModuleType):
     """Stands where a module would stand, and raises as soon as something of it is used."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from .findings import Finding
+from .findings import Finding, Kind
 from .paths import BOOK, ROOT
 from .registry import Day, Target, Task, load_course
 from .results import TaskResult
@@ -52,7 +52,7 @@ def _report_task(result: TaskResult, package: str, failing_needs: list[str]) -> 
     say(f"{mark} {task.id} {task.title}: {verdict}", colour=colour, bold=result.status == "failed")
     if result.status == "failed" and finding and not failing_needs:
         _report_finding(finding)
-        for _, fact, question in result.mistakes:
+        for _, fact, question in result.mistakes if finding.kind != Kind.FORBIDDEN else ():
             say(f"    Your output equals what you get when {fact}.", bold=True)
             say(f"    {question}")
     if result.status in ("failed", "not started") and not failing_needs:

@@ -1,0 +1,193 @@
+"""Runs the engine that the learner has written, or the solved one: a checkpoint in, text out."""
+
+import dataclasses
+import importlib
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+
+from .checkpoint import Checkpoint, load_checkpoint
+from .packages import SOLUTION_NAME, LearnerError, load_solution
+from .paths import EMBEDDED_MODEL, LEARNER, ROOT, SOLUTION
+from .registry import UsageError, load_course
+
+DTYPES = {"float32": mx.float32, "float16": mx.float16, "bfloat16": mx.bfloat16}
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """How to choose tokens; None takes the model's own setting, or else the default of `make_sampler`."""
+
+    temp: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    seed: int | None = None
+
+
+@dataclasses.dataclass
+class Answer:
+    """A text while it comes, and then how it came."""
+
+    pieces: Iterator[str]
+    tokens: int = 0
+    seconds: float = 0.0
+    stopped: str = "interrupted"
+
+    def summary(self) -> str:
+        """One line of figures. The time includes reading the prompt."""
+        pace = self.tokens / self.seconds if self.seconds else 0.0
+        plural = "s" * (self.tokens != 1)
+        return f"{self.tokens} token{plural} in {self.seconds:.1f} s, {pace:.1f} tokens/s; stopped: {self.stopped}"
+
+
+class Engine:
+    """A model and its tokenizer, built from a checkpoint by one of the two packages."""
+
+    def __init__(self, checkpoint: Checkpoint, solution: bool) -> None:
+        """Build them.
+
+        Raises:
+            LearnerError: the learner's code is not finished, or failed.
+            UsageError: the checkpoint does not suit it.
+        """
+        self.checkpoint = checkpoint
+        self.package = SOLUTION if solution else LEARNER
+        self._name = SOLUTION_NAME if solution else "tiny_llm"
+        if solution:
+            load_solution()
+        with self.learners_code():
+            config = self._part("config", "ModelConfig").from_dict(checkpoint.config)
+            self.context_length: int = config.max_position_embeddings
+            self.model = self._part("qwen3", "Qwen3Model")(config, checkpoint.weights)
+            self.tokenizer = self._part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text."""
+        with self.learners_code():
+            ids: list[int] = self.tokenizer.encode(text)
+        return ids
+
+    def sampler(self, sampling: Sampling) -> Callable[..., mx.array]:
+        """The function that chooses tokens.
+
+        Raises:
+            UsageError: a setting is out of range.
+        """
+        own = self.checkpoint.generation
+        defaults = {"temp": own.get("temperature", 0.7) if own.get("do_sample", True) else 0.0}
+        defaults |= {name: own[name] for name in ("top_k", "top_p", "min_p", "repetition_penalty") if name in own}
+        given = {name: value for name, value in dataclasses.asdict(sampling).items() if value is not None}
+        with self.learners_code():
+            make_sampler = self._part("sampler", "make_sampler")
+            try:
+                chosen: Callable[..., mx.array] = make_sampler(**{**defaults, **given})
+            except ValueError as error:
+                raise UsageError(str(error)) from error
+        return chosen
+
+    def answer(self, prompt: list[int], max_tokens: int, sampler: Callable[..., mx.array]) -> Answer:
+        """Continue a prompt.
+
+        Raises:
+            UsageError: the prompt is empty or longer than the model's context.
+        """
+        if not prompt:
+            raise UsageError("The prompt is empty, but a model continues at least one token.")
+        if len(prompt) >= self.context_length:
+            raise UsageError(
+                f"The prompt has {len(prompt)} tokens, but the model takes fewer than {self.context_length}."
+            )
+        answer = Answer(iter(()))
+        answer.pieces = self._pieces(answer, prompt, max_tokens, sampler)
+        return answer
+
+    def _pieces(
+        self, answer: Answer, prompt: list[int], max_tokens: int, sampler: Callable[..., mx.array]
+    ) -> Iterator[str]:
+        started = time.perf_counter()
+        with self.learners_code():
+            detokenizer = self._part("tokenizer", "StreamingDetokenizer")(self.tokenizer)
+            tokens = self._part("generate", "generate_tokens")(
+                self.model,
+                prompt,
+                max_tokens,
+                eos_ids=self.checkpoint.eos_ids,
+                context_length=self.context_length,
+                sampler=sampler,
+            )
+            for token in tokens:
+                answer.tokens += 1
+                answer.seconds = time.perf_counter() - started
+                yield detokenizer.add(token)
+            answer.seconds = time.perf_counter() - started
+            yield detokenizer.finish()
+        if answer.tokens == max_tokens:
+            answer.stopped = f"length limit ({max_tokens} tokens)"
+        elif len(prompt) + answer.tokens >= self.context_length:
+            answer.stopped = f"the context is full ({self.context_length} tokens)"
+        else:
+            answer.stopped = "end of text"
+
+    def _part(self, module: str, name: str) -> Any:
+        return getattr(importlib.import_module(f"{self._name}.{module}"), name)
+
+    @contextmanager
+    def learners_code(self) -> Iterator[None]:
+        """What the package raises becomes a LearnerError."""
+        try:
+            yield
+        except (UsageError, LearnerError, GeneratorExit):
+            raise
+        except Exception as error:
+            from .plugin import finding_of  # only now: it imports pytest
+            from .report import where
+
+            finding = finding_of(error, self.package)
+            frames = finding.frames
+            file = self.package.relative_to(ROOT).as_posix()
+            if finding.blocker:
+                place = where(load_course().task(finding.blocker).targets[0], file)
+                raise LearnerError(f"{finding.headline}, {place} (the solved engine runs with --solution)") from error
+            raise LearnerError("\n  ".join([f"{file}: {finding.headline}", *frames])) from error
+
+
+def load_engine(model: str | None, solution: bool, dtype: str | None) -> Engine:
+    """The engine for a folder, a Hub id, or the embedded model.
+
+    Raises:
+        UsageError: there is no such model, or it cannot be read.
+    """
+    on_cpu = mx.default_device().type == mx.DeviceType.cpu
+    # On a CPU, MLX computes in float32 several times faster than in the half dtypes.
+    wanted = DTYPES[dtype] if dtype else mx.float32 if on_cpu else None
+    return Engine(load_checkpoint(find_model(model), wanted), solution)
+
+
+def find_model(model: str | None) -> Path:
+    """The folder of a model that is named by its path, by its Hub id, or not at all."""
+    if model is None:
+        if not EMBEDDED_MODEL.is_dir():
+            where = EMBEDDED_MODEL.relative_to(ROOT).as_posix()
+            raise UsageError(f"There is no model in {where} yet. Name a checkpoint's folder or Hub id with --model.")
+        return EMBEDDED_MODEL
+    path = Path(model).expanduser()
+    if path.exists() or not HUB_ID.fullmatch(model):
+        return path
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        what = f"There is no folder {model}. If it is an id of the Hugging Face Hub"
+        raise UsageError(f"{what}: pdm run pip install huggingface_hub, and try again.") from None
+    try:
+        return Path(snapshot_download(model, allow_patterns=["*.json", "*.safetensors", "*.jinja"]))
+    except Exception as error:  # offline, unknown, not allowed: the hub has an exception for each
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UsageError(f"{model} is neither a folder nor to be had from the Hub: {reason}") from error
