@@ -27,13 +27,13 @@ def generate_tokens(
     """Continue a prompt, yielding each token as soon as it is known.
 
     Args:
-        model: gives logits N x L x V for tokens N x L.
-        prompt: the tokens so far, at least one.
+        model: gives logits N x L x V for tokens N x L. It is given all tokens so far, 1 x L.
+        prompt: the tokens to begin with, at least one. It is not changed.
         max_tokens: yield at most so many.
         eos_ids: each of these ends the text; it is not yielded.
         context_length: the most tokens that the model takes, prompt and continuation together; None for no limit. The
             text ends when it is reached.
-        sampler: chooses from the last position's logits, 1 x V, in float32.
+        sampler: chooses from the last position's logits, 1 x V, in float32, and is told all tokens so far in one row.
 
     Raises:
         ValueError: the prompt is empty, or already longer than context_length. It is raised at the call, before the
@@ -67,7 +67,7 @@ def simple_generate(
     context_length: int | None = None,
     sampler: Sampler = greedy,
 ) -> Iterator[str]:
-    """Continue a text, yielding pieces of whole characters as they become known.
+    """Continue a text, yielding pieces of whole characters as they become known; joined, they are the decoded answer.
 
     Args:
         model: gives logits N x L x V for tokens N x L.

@@ -32,6 +32,8 @@ def byte_alphabet() -> dict[int, str]:
 def merge_pairs(symbols: list[str], ranks: dict[tuple[str, str], int]) -> list[str]:
     """Join neighbours, the pair learned first before all others, until no neighbours are a known pair.
 
+    A pair is joined wherever it stands, from left to right: "aaa" becomes "aa" and "a".
+
     Args:
         symbols: a word in pieces, at the start one for each byte. It is not changed.
         ranks: the pairs that may be joined; the lowest number was learned first.
@@ -58,7 +60,7 @@ def merge_pairs(symbols: list[str], ranks: dict[tuple[str, str], int]) -> list[s
 
 
 class ByteLevelBPE:
-    """The tokenizer of GPT-2, Qwen and Llama 3: no unknown characters, as every byte is a token."""
+    """The tokenizer of GPT-2 and Qwen: no unknown characters, as every byte is a token."""
 
     def __init__(
         self,
@@ -97,27 +99,34 @@ class ByteLevelBPE:
             ValueError: it describes another kind of tokenizer.
         """
         data = json.loads(path.read_text(encoding="utf-8"))
-        model = data["model"]
-        if model.get("type") != "BPE" or model.get("byte_fallback"):
-            raise ValueError(f"{path.name} describes a tokenizer of type {model.get('type')}, not byte-level BPE")
-        steps = data["pre_tokenizer"]
+        model, normalization = data["model"], (data.get("normalizer") or {}).get("type")
+        steps = data.get("pre_tokenizer") or {}
         steps = steps.get("pretokenizers", [steps])
-        if not any(step["type"] == "ByteLevel" for step in steps):
-            raise ValueError(f"{path.name} has no byte-level step")
-        patterns = [step["pattern"]["Regex"] for step in steps if step["type"] == "Split"]
+        patterns = [step["pattern"].get("Regex") for step in steps if step.get("type") == "Split"]
+        byte_level = [step for step in steps if step.get("type") == "ByteLevel"]
+        for what, refused in {
+            f"is of type {model.get('type')}": model.get("type") != "BPE" or model.get("byte_fallback"),
+            "has no byte-level step": not byte_level,
+            "adds a space before the text": any(step.get("add_prefix_space") for step in byte_level),
+            "splits words in more than one way": len(patterns) > 1 or None in patterns,
+            "finds whole words before it merges": model.get("ignore_merges"),
+            f"normalises by {normalization}": normalization not in (None, "NFC", "NFD", "NFKC", "NFKD"),
+        }.items():
+            if refused:
+                raise ValueError(f"{path.name} is not a tokenizer that this class can be: it {what}")
         return cls(
             vocab=model["vocab"],
             merges=[tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in model["merges"]],
             special_tokens={token["content"]: token["id"] for token in data.get("added_tokens", [])},
             pattern=patterns[0] if patterns else GPT2_PATTERN,
-            normalization=(data.get("normalizer") or {}).get("type"),
+            normalization=normalization,
         )
 
     def encode(self, text: str) -> list[int]:
         """Turn text into token ids.
 
-        Special tokens in the text become their ids. What is between them is normalised, split into words, and each
-        word's UTF-8 bytes are merged into tokens.
+        Special tokens in the text become their ids; where several begin, the longest is meant. What is between them is
+        normalised, split into words, and each word's UTF-8 bytes are merged into tokens.
 
         Args:
             text: any string without lone surrogates.

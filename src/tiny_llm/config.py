@@ -37,7 +37,8 @@ class ModelConfig:
             raise ValueError(f"model_type is {config.get('model_type')!r}, known are {' and '.join(ARCHITECTURES)}")
         known = dict(config)
         # Newer files keep theta in a table of its own; older ones leave head_dim to be computed.
-        known.setdefault("rope_theta", (config.get("rope_parameters") or {}).get("rope_theta"))
+        if known.get("rope_theta") is None:
+            known["rope_theta"] = (config.get("rope_parameters") or {}).get("rope_theta")
         if known.get("head_dim") is None and {"hidden_size", "num_attention_heads"} <= known.keys():
             known["head_dim"] = known["hidden_size"] // known["num_attention_heads"]
         known.setdefault("tie_word_embeddings", False)

@@ -126,21 +126,18 @@ def compare(
     fail(Kind.VALUES, f"values differ in {int(wrong.sum())} of {wrong.size} elements, furthest {where}", *lines)
 
 
-def same_text(actual: Any, expected: str, case: str) -> None:
-    """Check that a text is the expected one; else say where they part."""
+def same_text(actual: Any, expected: str, case: str, size: int | None = None) -> None:
+    """Check that a text is the expected one; else say where they part. A case is as large as its text by default."""
+    size = len(expected) if size is None else size
     if not isinstance(actual, str):
-        raise CheckFailed(Finding(Kind.TYPE, f"got {type_words(actual)}, expected a str", (), case, len(expected)))
+        raise CheckFailed(Finding(Kind.TYPE, f"got {type_words(actual)}, expected a str", (), case, size))
     if actual != expected:
-        at = next((i for i, (a, b) in enumerate(zip(actual, expected, strict=False)) if a != b), None)
-        at = min(len(actual), len(expected)) if at is None else at
+        headline, at = _parting(actual, expected, "text")
         begin = max(0, at - 8)
-        lines = [
-            f"{name}{_cut(ascii(t[begin : at + 12]))}" for name, t in (("expected  ", expected), ("got       ", actual))
-        ]
-        headline = f"wrong text: {len(actual)} characters, expected {len(expected)}; first different at index {at}"
-        if begin:
-            lines.append(f"both from character {begin} on")
-        raise CheckFailed(Finding(Kind.VALUES, headline, tuple(lines), case, len(expected)))
+        told = (("expected  ", expected), ("got       ", actual))
+        lines = [f"{name}{_cut(ascii(text[begin : at + 12]))}" for name, text in told]
+        lines += [f"both from character {begin} on"] * bool(begin)
+        raise CheckFailed(Finding(Kind.VALUES, headline, tuple(lines), case, size))
 
 
 def same_ids(actual: Any, expected: list[int], case: str) -> None:
@@ -162,12 +159,19 @@ def _same_list(actual: Any, expected: list[Any], kind: type, noun: str, case: st
             headline = f"item {i} of the list is {type_words(item)}, expected {kind.__name__}"
             raise CheckFailed(Finding(Kind.TYPE, headline, (), case, size))
     if actual != expected:
-        at = next((i for i, (a, b) in enumerate(zip(actual, expected, strict=False)) if a != b), None)
-        at = min(len(actual), size) if at is None else at
+        headline, at = _parting(actual, expected, noun)
         begin = max(0, at - 3)
         lines = [f"{name}{_window(items, begin)}" for name, items in (("expected  ", expected), ("got       ", actual))]
-        headline = f"wrong {noun}: {len(actual)} of them, expected {size}; first different at index {at}"
         raise CheckFailed(Finding(Kind.VALUES, headline, tuple(lines), case, size))
+
+
+def _parting(actual: Any, expected: Any, noun: str) -> tuple[str, int]:
+    """Where two texts or lists begin to differ, in words and as an index."""
+    pairs = enumerate(zip(actual, expected, strict=False))
+    at = next((i for i, (a, b) in pairs if a != b), min(len(actual), len(expected)))
+    if len(actual) == len(expected):
+        return f"wrong {noun}, first different at index {at}", at
+    return f"wrong {noun}: length {len(actual)} instead of {len(expected)}, first different at index {at}", at
 
 
 def _window(items: list[Any], begin: int) -> str:

@@ -3,9 +3,10 @@
 import dataclasses
 import importlib
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,8 @@ class Engine:
         self._name = SOLUTION_NAME if solution else "tiny_llm"
         if solution:
             load_solution()
+        else:
+            sys.path.insert(0, str(LEARNER.parent))
         with self.learners_code():
             config = self._part("config", "ModelConfig").from_dict(checkpoint.config)
             self.context_length: int = config.max_position_embeddings
@@ -70,9 +73,19 @@ class Engine:
             self.tokenizer = self._part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of a text."""
+        """The tokens of a text.
+
+        Raises:
+            UsageError: it has characters that are none: bytes from outside that were not UTF-8.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError("The text is not UTF-8.") from None
         with self.learners_code():
-            ids: list[int] = self.tokenizer.encode(text)
+            ids = self.tokenizer.encode(text)
+            if not isinstance(ids, list) or not all(isinstance(number, int) for number in ids):
+                raise TypeError(f"ByteLevelBPE.encode gave {type(ids).__name__}, expected a list of ints")
         return ids
 
     def sampler(self, sampling: Sampling) -> Callable[..., mx.array]:
@@ -81,14 +94,11 @@ class Engine:
         Raises:
             UsageError: a setting is out of range.
         """
-        own = self.checkpoint.generation
-        defaults = {"temp": own.get("temperature", 0.7) if own.get("do_sample", True) else 0.0}
-        defaults |= {name: own[name] for name in ("top_k", "top_p", "min_p", "repetition_penalty") if name in own}
         given = {name: value for name, value in dataclasses.asdict(sampling).items() if value is not None}
         with self.learners_code():
             make_sampler = self._part("sampler", "make_sampler")
             try:
-                chosen: Callable[..., mx.array] = make_sampler(**{**defaults, **given})
+                chosen: Callable[..., mx.array] = make_sampler(**{"temp": 0.7, **self.checkpoint.sampling, **given})
             except ValueError as error:
                 raise UsageError(str(error)) from error
         return chosen
@@ -114,7 +124,8 @@ class Engine:
     ) -> Iterator[str]:
         started = time.perf_counter()
         with self.learners_code():
-            detokenizer = self._part("tokenizer", "StreamingDetokenizer")(self.tokenizer)
+            # It would leave out all added tokens, even Qwen3's <think>, which its chat template wants to see again.
+            detokenizer = self._part("tokenizer", "StreamingDetokenizer")(self.tokenizer, skip_special_tokens=False)
             tokens = self._part("generate", "generate_tokens")(
                 self.model,
                 prompt,
@@ -126,9 +137,10 @@ class Engine:
             for token in tokens:
                 answer.tokens += 1
                 answer.seconds = time.perf_counter() - started
-                yield detokenizer.add(token)
+                if token not in self.checkpoint.hidden_ids:
+                    yield _text(detokenizer.add(token))
             answer.seconds = time.perf_counter() - started
-            yield detokenizer.finish()
+            yield _text(detokenizer.finish())
         if answer.tokens == max_tokens:
             answer.stopped = f"length limit ({max_tokens} tokens)"
         elif len(prompt) + answer.tokens >= self.context_length:
@@ -144,19 +156,32 @@ class Engine:
         """What the package raises becomes a LearnerError."""
         try:
             yield
-        except (UsageError, LearnerError, GeneratorExit):
+        except (UsageError, LearnerError, GeneratorExit, KeyboardInterrupt):
             raise
-        except Exception as error:
-            from .plugin import finding_of  # only now: it imports pytest
-            from .report import where
+        except BaseException as error:  # SystemExit too: sys.exit() in a file is a mistake like any other
+            raise LearnerError(self._what_failed(error)) from error
 
-            finding = finding_of(error, self.package)
-            frames = finding.frames
-            file = self.package.relative_to(ROOT).as_posix()
-            if finding.blocker:
-                place = where(load_course().task(finding.blocker).targets[0], file)
-                raise LearnerError(f"{finding.headline}, {place} (the solved engine runs with --solution)") from error
-            raise LearnerError("\n  ".join([f"{file}: {finding.headline}", *frames])) from error
+    def _what_failed(self, error: BaseException) -> str:
+        from .plugin import finding_of, first_line  # only now: it imports pytest
+        from .report import where
+
+        package = self.package.relative_to(ROOT).as_posix()
+        if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(self.package):
+            file = Path(error.filename).relative_to(ROOT).as_posix()
+            return f"{file}:{error.lineno} is not Python: {error.msg}"
+        finding = finding_of(error, self.package)
+        if finding.blocker:
+            place = where(load_course().task(finding.blocker).targets[0], package)
+            return f"{finding.headline}, {place} (the solved engine runs with --solution)"
+        if finding.frames or isinstance(error, AttributeError):  # the latter: a file lacks a name
+            return "\n  ".join([f"{package}: {finding.headline}", *finding.frames])
+        return f"{package} gave the engine what it cannot use: {type(error).__name__}: {first_line(error)}"
+
+
+def _text(piece: Any) -> str:
+    if not isinstance(piece, str):
+        raise TypeError(f"StreamingDetokenizer gave {type(piece).__name__}, expected str")
+    return piece
 
 
 def load_engine(model: str | None, solution: bool, dtype: str | None) -> Engine:
@@ -178,9 +203,13 @@ def find_model(model: str | None) -> Path:
             where = EMBEDDED_MODEL.relative_to(ROOT).as_posix()
             raise UsageError(f"There is no model in {where} yet. Name a checkpoint's folder or Hub id with --model.")
         return EMBEDDED_MODEL
-    path = Path(model).expanduser()
-    if path.exists() or not HUB_ID.fullmatch(model):
-        return path
+    path = Path(model)
+    with suppress(OSError, RuntimeError, ValueError):  # too long, no such user, or no path at all
+        path = path.expanduser()
+        if path.exists():
+            return path
+    if not HUB_ID.fullmatch(model):
+        raise UsageError(f"{model or 'The empty name'} is neither a checkpoint's folder nor an id of the Hub.")
     try:
         from huggingface_hub import snapshot_download
     except ImportError:

@@ -1,6 +1,8 @@
-"""`generate` and `chat`: the engine in the terminal."""
+"""`generate` and `chat`: the engine in the terminal. Only the model's text goes to stdout, all else to stderr."""
 
 import contextlib
+import os
+import re
 import sys
 from collections.abc import Iterator
 
@@ -10,102 +12,159 @@ from .chat_template import render_chat
 from .engine import Answer, Engine, Sampling
 from .registry import UsageError
 
+Messages = list[dict[str, str]]
 HELP = "/reset forgets the conversation, /quit or Ctrl-D leaves; Ctrl-C stops an answer."
+COMMAND = re.compile(r"/\w*")
+INTERRUPTED, NO_READER = 130, 141  # exit codes as shells have them for Ctrl-C, and for a closed pipe
+# What would move the cursor or change colours is shown as a sign: a model may say anything.
+CONTROLS = {code: 0x2400 + code for code in range(32) if code not in b"\n\t"}
+CONTROLS |= dict.fromkeys(range(127, 160), 0xFFFD)
 
 
-def generate(
-    prompt: str, model: str | None, solution: bool, dtype: str | None, max_tokens: int, sampling: Sampling
-) -> int:
-    """Continue a text, streaming it to stdout; the figures go to stderr."""
-    engine = load_engine(model, solution, dtype)
+def generate(engine: Engine, prompt: str, max_tokens: int, sampling: Sampling) -> int:
+    """Continue a text, streaming it to stdout; the figures go to stderr.
+
+    Returns:
+        The exit code: 0, or 130 if Ctrl-C ended the text, or 141 if whoever read it has gone.
+    """
     answer = engine.answer(engine.encode(prompt), max_tokens, engine.sampler(sampling))
-    click.echo(prompt, nl=False)
-    show(answer)
-    click.echo(answer.summary(), err=True)
-    return 0
-
-
-def show(answer: Answer) -> str:
-    """Stream an answer; Ctrl-C ends it. Gives what was shown."""
-    shown = []
     try:
-        for piece in answer.pieces:
-            shown.append(piece)
-            sys.stdout.write(piece)
-            sys.stdout.flush()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        click.echo()
-    return "".join(shown)
+        write(prompt)
+        show(answer)
+        note(answer.summary())
+    except BrokenPipeError:
+        return no_reader()
+    return INTERRUPTED if answer.stopped == "interrupted" else 0
 
 
 def chat(engine: Engine, max_tokens: int, sampling: Sampling) -> int:
-    """Talk until the input ends."""
+    """Talk until the input ends.
+
+    Returns:
+        The exit code: 0, or 141 if whoever read the answers has gone.
+    """
     if engine.checkpoint.chat_template is None:
         raise UsageError(f"{engine.checkpoint.folder} has no chat template; it continues text: pdm run generate")
     sampler = engine.sampler(sampling)
-    if sys.stdin.isatty():
-        click.echo(f"{engine.checkpoint.folder.name}. {HELP}", err=True)
-    messages: list[dict[str, str]] = []
-    for line in lines():
-        match line.strip():
-            case "":
+    messages: Messages = []
+    try:
+        if on_terminal():
+            note(f"{engine.checkpoint.folder.resolve().name}. {HELP}")
+        for line in lines():
+            match line.strip():
+                case "":
+                    continue
+                case "/quit":
+                    break
+                case "/help":
+                    note(HELP)
+                    continue
+                case "/reset":
+                    messages = []
+                    note("The conversation is forgotten.")
+                    continue
+                case word if COMMAND.fullmatch(word):
+                    note(f"There is no command {word}. {HELP}")
+                    continue
+            asked: Messages = [*messages, {"role": "user", "content": line}]
+            try:
+                asked, prompt = fitted(engine, asked, max_tokens)
+                answer = engine.answer(prompt, max_tokens, sampler)
+                if forgotten := (len(messages) + 1 - len(asked)) // 2:
+                    plural = "s" * (forgotten != 1)
+                    note(f"(Too long for the context: the first {forgotten} question{plural} forgotten.)")
+                text = show(answer)
+                note(answer.summary())
+            except UsageError as error:
+                note(str(error))
                 continue
-            case "/quit":
-                break
-            case "/help":
-                click.echo(HELP)
+            except KeyboardInterrupt:
+                note("interrupted")
                 continue
-            case "/reset":
-                messages = []
-                click.echo("The conversation is forgotten.")
-                continue
-            case command if command.startswith("/"):
-                click.echo(f"There is no command {command}. {HELP}")
-                continue
-        messages.append({"role": "user", "content": line})
-        prompt = fitted(engine, messages, max_tokens)
-        answer = engine.answer(prompt, max_tokens, sampler)
-        messages.append({"role": "assistant", "content": show(answer)})
-        click.echo(click.style(answer.summary(), dim=sys.stderr.isatty()), err=True)
+            messages = [*asked, {"role": "assistant", "content": text}]
+    except BrokenPipeError:
+        return no_reader()
     return 0
+
+
+def fitted(engine: Engine, messages: Messages, max_tokens: int) -> tuple[Messages, list[int]]:
+    """The newest turns that leave an answer room in the context, and their tokens.
+
+    An answer claims no more than a quarter of the context: otherwise a large --max-tokens would leave none of it for
+    the conversation. The newest message stays even if it leaves no room.
+    """
+    room = engine.context_length - min(max_tokens, engine.context_length // 4)
+    checkpoint = engine.checkpoint
+    while True:
+        ids = engine.encode(render_chat(checkpoint.chat_template or "", messages, checkpoint.special_tokens))
+        if len(ids) <= room or len(messages) <= 2:
+            return messages, ids
+        messages = messages[2:]  # a question and its answer
+
+
+def show(answer: Answer) -> str:
+    """Stream an answer and end its line; Ctrl-C ends it. Gives what the model said."""
+    said = []
+    with contextlib.suppress(KeyboardInterrupt):
+        for piece in answer.pieces:
+            said.append(piece)
+            write(piece)
+    write("\n")
+    return "".join(said)
+
+
+def write(text: str) -> None:
+    """Put some of the model's text on stdout, at once."""
+    out = sys.stdout
+    text = text.translate(CONTROLS) if out.isatty() else text
+    out.write(text.encode(out.encoding, "replace").decode(out.encoding))
+    out.flush()
+
+
+def note(line: str) -> None:
+    """Say something that is not the model's."""
+    plain = not sys.stderr.isatty() or bool(os.environ.get("NO_COLOR"))
+    click.echo(line if plain else click.style(line, dim=True), err=True)
+
+
+def no_reader() -> int:
+    """As a program should that writes into a closed pipe: no word more, not even when Python flushes its files."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BrokenPipeError):
+            stream.flush()
+            continue
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return NO_READER
+
+
+def on_terminal() -> bool:
+    """Whether somebody types."""
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def lines() -> Iterator[str]:
     """What the user types, line by line, with a history on a terminal; Ctrl-C clears a line, and twice it leaves."""
-    terminal = sys.stdin.isatty()
-    if terminal:
-        with contextlib.suppress(ImportError):  # a Python without readline has no history, and works
-            import readline  # noqa: F401  (input() edits and remembers lines once this is imported)
+    if sys.stdin is None:
+        return
+    if not on_terminal():
+        sys.stdin.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]  # `encode` says what is wrong
+        yield from (line.rstrip("\n") for line in sys.stdin)
+        return
+    with contextlib.suppress(ImportError):  # a Python without readline has no history, and works
+        import readline  # noqa: F401  (input() edits and remembers lines once this is imported)
     cleared = False
     while True:
         try:
-            line = input("> " if terminal else "")
+            line = input("> ")
         except EOFError:
-            if terminal:
-                click.echo()
+            note("")
             return
         except KeyboardInterrupt:
-            click.echo()
+            note("")
             if cleared:
                 return
             cleared = True
-            click.echo("Ctrl-C once more leaves.", err=True)
+            note("Ctrl-C once more leaves.")
             continue
         cleared = False
         yield line
-
-
-def fitted(engine: Engine, messages: list[dict[str, str]], max_tokens: int) -> list[int]:
-    """The conversation's tokens; the oldest turns are dropped from it until an answer fits into the context."""
-    template = engine.checkpoint.chat_template or ""
-    ids = engine.encode(render_chat(template, messages))
-    dropped = 0
-    while len(ids) + max_tokens > engine.context_length and len(messages) > 2:
-        del messages[:2]
-        dropped += 1
-        ids = engine.encode(render_chat(template, messages))
-    if dropped:
-        click.echo(f"(Too long for the context: the first {dropped} of your questions forgotten.)", err=True)
-    return ids

@@ -4,7 +4,20 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from tiny_llm_course.checks import CASE_NOTE, agrees, causal, compare, describe, normals, raises_value_error
+from tiny_llm_course.checks import (
+    CASE_NOTE,
+    agrees,
+    causal,
+    compare,
+    describe,
+    normals,
+    noted,
+    raises_error,
+    raises_value_error,
+    same_ids,
+    same_pieces,
+    same_text,
+)
 from tiny_llm_course.findings import CheckFailed, Finding, Kind
 from tiny_llm_course.rounding import EPSILON, exact, rounding, to_float64, tolerance
 
@@ -130,6 +143,65 @@ def test_an_expected_error_is_checked(action, headline):
 def test_an_expected_error_passes():
     with raises_value_error("the case", "literal"):
         int("x")
+
+
+def test_another_kind_of_error_can_be_expected():
+    with raises_error(KeyError, "the case"):
+        {"y": 1}["x"]
+    with pytest.raises(CheckFailed, match="no error was raised, expected a KeyError"), raises_error(KeyError, "case"):
+        pass
+
+
+def test_a_case_can_be_noted():
+    with pytest.raises(ZeroDivisionError) as caught, noted("the case"):
+        _ = 1 / 0
+    assert caught.value.__notes__ == [f"{CASE_NOTE}the case"]
+
+
+def test_equal_texts_and_lists_pass():
+    same_text("", "", "")
+    same_text("dog", "dog", "")
+    same_ids([], [], "")
+    same_ids([3, 4], [3, 4], "")
+    same_pieces(["d", "og"], ["d", "og"], "")
+
+
+@pytest.mark.parametrize(
+    ("check", "actual", "expected", "kind", "headline", "lines"),
+    [
+        (same_text, None, "dog", Kind.TYPE, "got None, expected a str", ()),
+        (same_text, b"dog", "dog", Kind.TYPE, "got a bytes, expected a str", ()),
+        (
+            same_text, "dig", "dog", Kind.VALUES, "wrong text, first different at index 1",
+            ("expected  'dog'", "got       'dig'"),
+        ),
+        (
+            same_text, "a blue dog\ufffd", "a blue dog", Kind.VALUES,
+            "wrong text: length 11 instead of 10, first different at index 10",
+            ("expected  'blue dog'", "got       'blue dog\\ufffd'", "both from character 2 on"),
+        ),
+        (same_ids, (3, 4), [3, 4], Kind.TYPE, "got a tuple, expected a list", ()),
+        (same_ids, [3, "4"], [3, 4], Kind.TYPE, "item 1 of the list is a str, expected int", ()),
+        (same_ids, [True], [1], Kind.TYPE, "item 0 of the list is a bool, expected int", ()),
+        (same_ids, [mx.array(3)], [3], Kind.TYPE, "item 0 of the list is a mlx.core.array, expected int", ()),
+        (
+            same_ids, [1, 2, 3, 4, 5], [1, 2, 3, 4, 9, 6, 7, 8, 9, 10], Kind.VALUES,
+            "wrong ids: length 5 instead of 10, first different at index 4",
+            ("expected  [..., 2, 3, 4, 9, 6, 7, 8, 9, ...]", "got       [..., 2, 3, 4, 5]"),
+        ),
+        (
+            same_pieces, ["d", "og"], ["dog"], Kind.VALUES,
+            "wrong pieces: length 2 instead of 1, first different at index 0",
+            ("expected  ['dog']", "got       ['d', 'og']"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_text_or_list_is_described(check, actual, expected, kind, headline, lines):
+    with pytest.raises(CheckFailed) as caught:
+        check(actual, expected, "the case")
+    finding = caught.value.finding
+    assert (finding.kind, finding.headline, finding.lines) == (kind, headline, lines)
+    assert (finding.case, finding.size) == ("the case", len(expected))
 
 
 def test_findings_survive_the_pipe():

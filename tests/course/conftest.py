@@ -1,0 +1,25 @@
+"""What the tests of loading, generating and chatting share: a writer of checkpoint folders, and a trained model."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.course.checkpoint_folders import write_checkpoint
+
+from tiny_llm_course.paths import ROOT
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Callable[..., Path]:
+    """`checkpoint(model, ...)` writes a folder and gives its path; the arguments are those of `write_checkpoint`."""
+    return lambda model, **parts: write_checkpoint(tmp_path / f"model{len(list(tmp_path.iterdir()))}", model, **parts)
+
+
+@pytest.fixture(scope="session")
+def trial_model() -> Path:
+    """A small trained model, where the machine has it."""
+    folder = Path(os.environ.get("TINY_LLM_DATA") or ROOT.parent / "shared" / "data") / "trial-model"
+    if not folder.is_dir():
+        pytest.skip("not run here: there is no trial model (TINY_LLM_DATA names the folder that holds it)")
+    return folder

@@ -1,0 +1,155 @@
+"""One line for every checkpoint folder that lacks a file, or asks for what the engine does not have."""
+
+import json
+
+import pytest
+from tests.course.checkpoint_folders import ROWS, put_json, refusal, small, tokenizer_table
+
+from tiny_llm_course.checkpoint import load_checkpoint
+
+
+def change(file, **entries):
+    """Change entries of a JSON file; None removes one."""
+    table = json.loads(file.read_text()) | entries
+    put_json(file, {name: value for name, value in table.items() if value is not None})
+
+
+def test_no_folder(tmp_path):
+    assert refusal(tmp_path / "none") == (
+        "FOLDER does not exist; expected a checkpoint's folder, with config.json and *.safetensors"
+    )
+    (tmp_path / "file").write_text("{}")
+    assert refusal(tmp_path / "file").startswith("FOLDER is not a folder; expected a checkpoint's folder")
+
+
+def test_an_empty_folder(tmp_path):
+    assert refusal(tmp_path) == "config.json is missing"
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("config.json", "config.json is missing"),
+        ("tokenizer.json", "tokenizer.json is missing"),
+        ("model.safetensors", "FOLDER holds no *.safetensors file"),
+    ],
+)
+def test_a_missing_file(checkpoint, name, line):
+    folder = checkpoint(small())
+    (folder / name).unlink()
+    assert refusal(folder) == line
+
+
+JSON_FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"]
+
+
+@pytest.mark.parametrize("name", JSON_FILES)
+@pytest.mark.parametrize(
+    ("contents", "what"),
+    [
+        (b"", "is not JSON: Expecting value"),
+        (b'{"a": ', "is not JSON: Expecting value"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "is not JSON"),
+        (b"[1, 2]", "holds a JSON list, expected an object"),
+        (b"null", "holds a JSON NoneType, expected an object"),
+        (b'{"a": "\xff"}', "is not UTF-8"),
+        (b"[" * 100_000, "is not JSON"),
+    ],
+    ids=["empty", "cut", "lfs", "array", "null", "latin-1", "deep"],
+)
+def test_a_damaged_json_file(checkpoint, name, contents, what):
+    folder = checkpoint(small())
+    (folder / name).write_bytes(contents)
+    assert refusal(folder).startswith(f"{name} {what}")
+
+
+@pytest.mark.parametrize("name", [*JSON_FILES, "model.safetensors", "chat_template.jinja"])
+def test_a_folder_instead_of_a_file(checkpoint, name):
+    folder = checkpoint(small())
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).mkdir()
+    assert refusal(folder) == f"{name} cannot be read: Is a directory"
+
+
+@pytest.mark.parametrize(
+    ("entries", "line"),
+    [
+        ({"model_type": "llama"}, "says model_type 'llama', known are 'qwen3' (Qwen3), 'qwen2' (Qwen2 and Qwen2.5)"),
+        ({"model_type": None}, "says model_type None, known are 'qwen3' (Qwen3), 'qwen2' (Qwen2 and Qwen2.5)"),
+        ({"model_type": ["qwen3"]}, "says model_type ['qwen3'], known are"),
+        ({"hidden_size": None, "rms_norm_eps": None}, "lacks hidden_size, rms_norm_eps"),
+        ({"rope_theta": None}, "lacks rope_theta"),
+        ({"max_position_embeddings": None}, "lacks max_position_embeddings"),
+        ({"hidden_size": "64"}, "has hidden_size = '64', expected a whole number above 0"),
+        ({"hidden_size": 64.0}, "has hidden_size = 64.0, expected a whole number above 0"),
+        ({"num_hidden_layers": -1}, "has num_hidden_layers = -1, expected a whole number above 0"),
+        ({"num_attention_heads": 0}, "has num_attention_heads = 0, expected a whole number above 0"),
+        ({"num_key_value_heads": 4}, "has 6 heads and 4 key-value heads, expected a divisor of 6"),
+        ({"head_dim": 7}, "has heads of 7 numbers, expected an even number: RoPE turns pairs"),
+        ({"rms_norm_eps": True}, "has rms_norm_eps = True, expected a number above 0"),
+        ({"rope_theta": float("nan")}, "has rope_theta = nan, expected a number above 0"),
+        (
+            {"rope_scaling": {"type": "yarn", "factor": 4.0}},
+            "asks for rope_scaling of type 'yarn', but this engine has RoPE without scaling only",
+        ),
+        ({"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4}}, "asks for rope_parameters of type 'linear'"),
+        ({"use_sliding_window": True}, "asks for a sliding window, but this engine has full attention only"),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, "asks for a sliding window"),
+        ({"hidden_act": "gelu"}, "says hidden_act 'gelu', but this engine has 'silu' only"),
+        ({"attention_bias": True}, "says attention_bias true, but this engine's Qwen3 has no biases"),
+        (
+            {"quantization_config": {"quant_method": "gptq", "bits": 4}},
+            "says the weights are quantized by 'gptq', expected MLX's own form or none",
+        ),
+        ({"eos_token_id": "<|im_end|>"}, "has eos_token_id = ['<|im_end|>'], expected a token's number, or a list"),
+    ],
+    ids=str,
+)
+def test_a_config_that_does_not_suit(checkpoint, entries, line):
+    folder = checkpoint(small())
+    change(folder / "config.json", **entries)
+    assert refusal(folder).startswith(f"config.json {line}")
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"rope_theta": None, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}},
+        {"rope_scaling": {"type": "default"}},
+        {"sliding_window": 4096, "use_sliding_window": False, "max_window_layers": 1},
+        {"layer_types": ["full_attention"] * 2},
+        {"hidden_act": "silu", "attention_bias": False, "quantization_config": None},
+    ],
+    ids=str,
+)
+def test_a_config_that_suits_in_other_words(checkpoint, entries):
+    folder = checkpoint(small())
+    change(folder / "config.json", **entries)
+    load_checkpoint(folder)
+
+
+def test_a_generation_config_that_does_not_suit(checkpoint):
+    folder = checkpoint(small(), generation={"temperature": "hot"})
+    assert refusal(folder) == "generation_config.json has temperature = 'hot', expected a number"
+
+
+@pytest.mark.parametrize(
+    ("entries", "line"),
+    [
+        ({"model": None}, "holds no vocabulary, expected model.vocab with a number for each token"),
+        ({"model": {"type": "BPE", "vocab": {}}, "added_tokens": []}, "holds no vocabulary"),
+        ({"model": {"type": "BPE", "vocab": {"a": "b"}}}, "holds no vocabulary"),
+        ({"added_tokens": [{"content": "x"}]}, "holds no vocabulary"),
+        ({"added_tokens": [{"content": "x", "id": ROWS}]}, f"has token {ROWS}, but the model's vocab_size is {ROWS}"),
+        ({"pre_tokenizer": None}, "describes another tokenizer, expected byte-level BPE"),
+        ({"pre_tokenizer": {"type": "Metaspace"}}, "describes another tokenizer, expected byte-level BPE"),
+        ({"model": {**tokenizer_table()["model"], "type": "Unigram"}}, "describes another tokenizer"),
+        ({"model": {**tokenizer_table()["model"], "byte_fallback": True}}, "describes another tokenizer"),
+        ({"model": {**tokenizer_table()["model"], "merges": None}}, "describes another tokenizer"),
+        ({"normalizer": {"type": "Lowercase"}}, "normalizes by 'Lowercase', expected NFC, NFD, NFKC, NFKD or nothing"),
+    ],
+)
+def test_a_tokenizer_that_does_not_suit(checkpoint, entries, line):
+    folder = checkpoint(small())
+    change(folder / "tokenizer.json", **entries)
+    assert refusal(folder).startswith(f"tokenizer.json {line}")

@@ -1,0 +1,424 @@
+"""Week 1, day 2: the rotation angles, and RoPE in both pairings, at any position of any row.
+
+Each task is held to its formula in float64, to `mx.fast.rope` and to PyTorch; then to the properties that make RoPE
+what it is, and to two neighbours: sinusoidal encodings, and no positions at all.
+"""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tiny_llm import positional_encoding
+from tiny_llm_course.checks import DTYPES, agrees, compare, normals, property_test, raises_value_error
+from tiny_llm_course.formulas import attention64, rope64
+from tiny_llm_course.rounding import EPSILON, Array64, Round, exact, to_float64
+
+PAIRINGS = pytest.mark.parametrize("traditional", [False, True])
+# "That is a blue dog", position by position: the pairs of D = 4 features with base 100 have the paces 1 and 1/10.
+FIVE_TOKENS = 'float32, dims 4, base 100, the five tokens "That is a blue dog"'
+
+
+# Task 1, rotation angles
+
+
+def angles64(dims: int, seq_len: int, base: float, *, r: Round = exact) -> Array64:
+    """Pair i turns by base ** (-2i / dims) a position."""
+    return r(np.outer(np.arange(seq_len), float(base) ** (-2 * np.arange(dims // 2) / dims)))
+
+
+@pytest.mark.parametrize(
+    ("dims", "seq_len", "base"), [(4, 3, 50), (6, 5, 300), (8, 3, 2), (10, 1, 300.0), (2, 4, 300), (12, 17, 10000)]
+)
+def test_task_1_angles_formula(dims, seq_len, base):
+    agrees(positional_encoding.rotation_angles, angles64, dims, seq_len, base, seed=1, dtype=mx.float32)
+
+
+def test_task_1_angles_five_tokens():
+    """The angles that chapter 1.2 prints."""
+    expected = np.array([[0.0, 0.0], [1.0, 0.1], [2.0, 0.2], [3.0, 0.3], [4.0, 0.4]])
+    compare(positional_encoding.rotation_angles(4, 5, 100), expected, mx.float32, 1e-5, FIVE_TOKENS, 10)
+
+
+@pytest.mark.parametrize("pair", [0, 1, 31, 63])
+def test_task_1_angles_slow_pairs(pair):
+    """Qwen3's sizes: the slowest pair turns by about a millionth, so a pair is measured by its own largest angle."""
+
+    def angles_of_one_pair(dims, seq_len, base, pair):
+        return positional_encoding.rotation_angles(dims, seq_len, base)[:, pair]
+
+    def formula(dims: int, seq_len: int, base: float, pair: int, *, r: Round = exact) -> Array64:
+        return angles64(dims, seq_len, base, r=r)[:, pair]
+
+    agrees(angles_of_one_pair, formula, 128, 40, 1000000, pair, seed=1, dtype=mx.float32)
+
+
+def test_task_1_angles_of_many_positions():
+    """Positions beyond 2048, which float16 cannot count, and beyond 256, which bfloat16 cannot."""
+    agrees(positional_encoding.rotation_angles, angles64, 4, 2500, 50, seed=1, dtype=mx.float32)
+
+
+def test_task_1_angles_mlx():
+    """`mx.fast.rope` turns the vector (1, 0) of a pair into (cos, sin) of its angle."""
+
+    def direction(dims, seq_len, base):
+        angles = positional_encoding.rotation_angles(dims, seq_len, base)
+        return mx.stack([mx.cos(angles), mx.sin(angles)], axis=-1)
+
+    def direction64(dims: int, seq_len: int, base: float, *, r: Round = exact) -> Array64:
+        angles = angles64(dims, seq_len, base, r=r)
+        return np.stack([r(np.cos(angles)), r(np.sin(angles))], axis=-1)
+
+    ones = mx.broadcast_to(mx.array([1.0, 0.0]), (7, 3, 2)).reshape(1, 1, 7, 6)
+    turned = mx.fast.rope(ones, 6, traditional=True, base=300.0, scale=1.0, offset=0)
+    expected = to_float64(turned).reshape(7, 3, 2)
+    agrees(direction, direction64, 6, 7, 300, seed=1, dtype=mx.float32, expected=expected)
+
+
+def test_task_1_angles_pytorch(pytorch):
+    def outer(torch, dims, seq_len, base):
+        return torch.outer(torch.arange(seq_len).float(), 1.0 / base ** (torch.arange(0, dims, 2).float() / dims))
+
+    expected = pytorch(outer, 8, 5, 300)
+    agrees(positional_encoding.rotation_angles, angles64, 8, 5, 300, seed=1, dtype=mx.float32, expected=expected)
+
+
+def test_task_1_angles_refuses_odd_dims():
+    with raises_value_error("dims 7, seq_len 5, base 300"):
+        mx.eval(positional_encoding.rotation_angles(7, 5, 300))
+
+
+sizes = {"dims": st.integers(1, 8).map(lambda pairs: 2 * pairs), "base": st.integers(2, 2000)}
+
+
+@property_test
+@given(seq_len=st.integers(1, 40), **sizes)
+def test_task_1_angles_begin_with_zero(dims, seq_len, base):
+    """Position 0 is not turned at all."""
+    case = f"float32, dims {dims}, seq_len {seq_len}, base {base}, position 0 alone"
+    first = positional_encoding.rotation_angles(dims, seq_len, base)[0]
+    compare(first, np.zeros(dims // 2), mx.float32, 0.0, case, seq_len * dims)
+
+
+@property_test
+@given(seq_len=st.integers(2, 30), shift=st.integers(1, 30), **sizes)
+def test_task_1_angles_sinusoidal_shift(dims, seq_len, shift, base):
+    """Sines and cosines of the angles, as the first transformers added them: going `shift` on is a rotation.
+
+    The encoding of position p + shift is the one of position p, each pair turned by what `shift` alone says.
+    """
+    angles = positional_encoding.rotation_angles(dims, seq_len + shift, base)
+    sin, cos = mx.sin(angles), mx.cos(angles)
+    by = to_float64(angles)[shift]
+    expected = np.stack(
+        [
+            to_float64(sin)[:seq_len] * np.cos(by) + to_float64(cos)[:seq_len] * np.sin(by),
+            to_float64(cos)[:seq_len] * np.cos(by) - to_float64(sin)[:seq_len] * np.sin(by),
+        ]
+    )
+    case = f"float32, dims {dims}, base {base}: sines and cosines, {seq_len} positions, against the same {shift} later"
+    compare(mx.stack([sin[shift:], cos[shift:]]), expected, mx.float32, 2e-5, case, seq_len * dims)
+
+
+# Task 2, RoPE
+
+
+def rope(x, seq_len, base, traditional, offset=None):
+    """The learner's program, called without what is left at its default."""
+    layer = positional_encoding.RoPE(x.shape[-1], seq_len, base, traditional)
+    return layer(x) if offset is None else layer(x, offset)
+
+
+def turned64(
+    x: Array64,
+    seq_len: int,
+    base: float,
+    traditional: bool,
+    offset: slice | list[slice] | None = None,
+    *,
+    r: Round = exact,
+) -> Array64:
+    """`rope64` at the positions that `offset` means."""
+    batch, length = x.shape[:2]
+    rows = offset if isinstance(offset, list) else [offset or slice(0, length)] * batch
+    return rope64(x, [range(row.start, row.stop) for row in rows], base, traditional, r=r)
+
+
+def tokens(seed, dtype=mx.float32, batch=2, length=3, heads=4, dims=12):
+    """N, L, H, D and D/2 all different: a mixed-up axis cannot hide."""
+    return normals(seed, dtype)(batch, length, heads, dims)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@PAIRINGS
+@pytest.mark.parametrize(("batch", "heads"), [(1, 3), (2, 4)])
+def test_task_2_rope_formula(batch, heads, traditional, dtype):
+    x = tokens(1, dtype, batch, 5, heads)
+    agrees(rope, turned64, x, 9, 300, traditional, seed=1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@PAIRINGS
+@pytest.mark.parametrize("first", [0, 1, 4])
+def test_task_2_rope_slice(first, traditional, dtype):
+    """`slice(4, 7)` of 7 positions is the last that fits."""
+    agrees(rope, turned64, tokens(2, dtype), 7, 300, traditional, slice(first, first + 3), seed=2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@PAIRINGS
+def test_task_2_rope_slice_for_each_row(traditional, dtype):
+    """Rows of a batch that have come differently far, neither in order nor the first one from 0."""
+    x, rows = tokens(3, dtype, batch=3, length=2), [slice(5, 7), slice(0, 2), slice(9, 11)]
+    agrees(rope, turned64, x, 11, 300, traditional, rows, seed=3)
+
+
+@PAIRINGS
+@pytest.mark.parametrize("rows", [[slice(4, 7)], [slice(4, 7), slice(4, 7)]], ids=["one row", "equal rows"])
+def test_task_2_rope_list_of_few(rows, traditional):
+    agrees(rope, turned64, tokens(4, batch=len(rows)), 9, 300, traditional, rows, seed=4)
+
+
+@PAIRINGS
+@pytest.mark.parametrize(("length", "heads", "dims"), [(5, 1, 2), (4, 2, 8), (1, 3, 10), (3, 3, 4)])
+def test_task_2_rope_sizes(length, heads, dims, traditional):
+    """One pair, many pairs, one token, and as many tokens as heads."""
+    agrees(rope, turned64, tokens(5, mx.float32, 2, length, heads, dims), 5, 50, traditional, seed=5)
+
+
+@pytest.mark.parametrize("base", [2, 10000, 1000000.0])
+def test_task_2_rope_base(base):
+    agrees(rope, turned64, tokens(6, length=5), 5, base, False, seed=6)
+
+
+def test_task_2_rope_defaults():
+    """Without arguments: base 10000, and pairs that are half the features apart."""
+
+    def by_default(x, seq_len, base, traditional):
+        return positional_encoding.RoPE(x.shape[-1], seq_len)(x)
+
+    agrees(by_default, turned64, tokens(7, length=5), 5, 10000, False, seed=7)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+@pytest.mark.parametrize("offset", [slice(997, 1001), [slice(997, 1001), slice(301, 305)]], ids=["slice", "list"])
+def test_task_2_rope_far_positions(offset, dtype):
+    """bfloat16 has no 997, and float16's numbers lie half a radian apart there: the angles must be float32."""
+    agrees(rope, turned64, tokens(8, dtype, length=4), 1100, 300, False, offset, seed=8)
+
+
+@PAIRINGS
+@pytest.mark.parametrize("offset", [slice(0, 3), slice(4, 7), [slice(4, 7), slice(1, 4)]], ids=str)
+def test_task_2_rope_mlx(offset, traditional):
+    """MLX's operator wants the length next to last, and the first position of each row."""
+    x = tokens(9)
+    first = mx.array([row.start for row in offset]) if isinstance(offset, list) else offset.start
+    turned = mx.fast.rope(x.swapaxes(1, 2), 12, traditional=traditional, base=300.0, scale=1.0, offset=first)
+    expected = to_float64(turned.swapaxes(1, 2))
+    agrees(rope, turned64, x, 9, 300, traditional, offset, seed=9, expected=expected)
+
+
+def test_task_2_rope_pytorch_complex(pytorch):
+    """The form of Llama's first published code: a pair of neighbours is a complex number."""
+
+    def turned(torch, x, first, base):
+        positions = torch.arange(first, first + x.shape[1])
+        angles = torch.outer(positions.float(), base ** (-torch.arange(0, x.shape[-1], 2).float() / x.shape[-1]))
+        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
+        return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)[:, None, :]).flatten(-2)
+
+    x = tokens(10, length=5)
+    agrees(rope, turned64, x, 9, 300, True, slice(4, 9), seed=10, expected=pytorch(turned, x, 4, 300.0))
+
+
+def test_task_2_rope_pytorch_halves(pytorch):
+    """The form of Hugging Face's Llama and Qwen: cosines times x, plus sines times x with its halves swapped."""
+
+    def turned(torch, x, first, base):
+        positions = torch.arange(first, first + x.shape[1])
+        angles = torch.outer(positions.float(), base ** (-torch.arange(0, x.shape[-1], 2).float() / x.shape[-1]))
+        angles = torch.cat([angles, angles], dim=-1)[:, None, :]
+        low, high = x.chunk(2, dim=-1)
+        return x * angles.cos() + torch.cat([-high, low], dim=-1) * angles.sin()
+
+    x = tokens(11, length=5)
+    agrees(rope, turned64, x, 9, 300, False, slice(4, 9), seed=11, expected=pytorch(turned, x, 4, 300.0))
+
+
+def test_task_2_rope_five_tokens():
+    """Five times the same vector, 1, 0, 1, 0: how chapter 1.2 turns it, and the scores, which count the steps."""
+    ones = mx.broadcast_to(mx.array([1.0, 0.0, 1.0, 0.0]), (1, 5, 1, 4))
+    turned = rope(ones, 5, 100, True)[0, :, 0]
+    vectors = np.array(
+        [
+            [1, 0, 1, 0],
+            [0.54, 0.84, 1, 0.1],
+            [-0.42, 0.91, 0.98, 0.2],
+            [-0.99, 0.14, 0.96, 0.3],
+            [-0.65, -0.76, 0.92, 0.39],
+        ]
+    )
+    compare(turned, vectors, mx.float32, 0.006, FIVE_TOKENS, 20)
+    by_distance = [2.0, 1.5353, 0.5639, -0.0347, 0.2674]
+    expected = np.array([[by_distance[abs(i - j)] for j in range(5)] for i in range(5)])
+    compare(turned @ turned.T, expected, mx.float32, 0.00006, FIVE_TOKENS, 20)
+
+
+def program_case(what, dims, base, traditional, seed):
+    return f"float32, dims {dims}, base {base}, traditional {traditional}, seed {seed}: {what}"
+
+
+any_rope = {**sizes, "traditional": st.booleans(), "seed": st.integers(0, 99)}
+
+
+@property_test
+@given(first=st.integers(0, 20), length=st.integers(2, 5), **any_rope)
+def test_task_2_rope_scores_depend_on_distance(first, length, dims, base, traditional, seed):
+    """A query at position i and a key at position j: the score is that of the query turned by i - j alone."""
+    draw = normals(seed)
+    query, key = draw(dims), draw(dims)
+    offset = slice(first, first + length)
+    turned = [rope(mx.broadcast_to(v, (1, length, 1, dims)), 26, base, traditional, offset) for v in (query, key)]
+    scores = turned[0][0, :, 0] @ turned[1][0, :, 0].T
+
+    distances = range(1 - length, length)
+    same_query = np.broadcast_to(to_float64(query), (1, len(distances), 1, dims))
+    by_distance = rope64(same_query, [distances], base, traditional)[0, :, 0] @ to_float64(key)
+    expected = np.array([[by_distance[i - j + length - 1] for j in range(length)] for i in range(length)])
+    scale = float(mx.linalg.norm(query) * mx.linalg.norm(key))
+    what = f"scores of one query and one key at positions {first} to {first + length - 1}"
+    case = program_case(what, dims, base, traditional, seed)
+    compare(scores, expected, mx.float32, 8 * EPSILON[mx.float32] * scale, case, 2 * length * dims)
+
+
+@property_test
+@given(length=st.integers(1, 5), **any_rope)
+def test_task_2_rope_keeps_length(length, dims, base, traditional, seed):
+    """A turned vector is as long as it was."""
+    x = tokens(seed, mx.float32, 2, length, 3, dims)
+    expected = np.linalg.norm(to_float64(x), axis=-1)
+    turned = rope(x, 30, base, traditional, slice(11, 11 + length))
+    case = program_case(f"lengths of the vectors of x 2 x {length} x 3 x {dims}", dims, base, traditional, seed)
+    allowed = 4 * EPSILON[mx.float32] * expected.max()
+    compare(mx.linalg.norm(turned, axis=-1), expected, mx.float32, allowed, case, x.size)
+
+
+@property_test
+@given(heads=st.integers(1, 4), **any_rope)
+def test_task_2_rope_leaves_position_0(heads, dims, base, traditional, seed):
+    x = tokens(seed, mx.float32, 2, 1, heads, dims)
+    expected = to_float64(x)
+    case = program_case(f"x 2 x 1 x {heads} x {dims} at position 0", dims, base, traditional, seed)
+    allowed = EPSILON[mx.float32] * float(np.abs(expected).max())
+    compare(rope(x, 9, base, traditional), expected, mx.float32, allowed, case, x.size)
+
+
+@property_test
+@given(length=st.integers(1, 5), first=st.integers(0, 9), **{k: v for k, v in any_rope.items() if k != "traditional"})
+def test_task_2_rope_pairings_are_a_permutation_apart(length, first, dims, base, seed):
+    """Features in the order "evens, then odds" turn one pairing into the other."""
+    x = tokens(seed, mx.float32, 2, length, 3, dims)
+    order = mx.array([*range(0, dims, 2), *range(1, dims, 2)])
+    offset = slice(first, first + length)
+    halves, pairs = rope(x[..., order], 14, base, False, offset), rope(x, 14, base, True, offset)
+    case = f"float32, x 2 x {length} x 3 x {dims}, base {base}, offset {offset}, seed {seed}: evens, then odds"
+    allowed = 4 * EPSILON[mx.float32] * float(mx.max(mx.abs(x)))
+    compare(halves, to_float64(pairs[..., order]), mx.float32, allowed, case, x.size)
+
+
+@property_test
+@given(one=st.integers(0, 12), two=st.integers(0, 12), **any_rope)
+def test_task_2_rope_turns_add_up(one, two, dims, base, traditional, seed):
+    """Turned for one position and then for another: turned for their sum."""
+    x = tokens(seed, mx.float32, 2, 1, 3, dims)
+    expected = rope64(to_float64(x), [range(one + two, one + two + 1)] * 2, base, traditional)
+    twice = rope(rope(x, 25, base, traditional, slice(one, one + 1)), 25, base, traditional, slice(two, two + 1))
+    what = f"x 2 x 1 x 3 x {dims} turned for position {one}, and the result for position {two}"
+    case = program_case(what, dims, base, traditional, seed)
+    compare(twice, expected, mx.float32, 8 * EPSILON[mx.float32] * float(np.abs(expected).max()), case, x.size)
+
+
+@property_test
+@given(length=st.integers(2, 6), **any_rope)
+def test_task_2_rope_one_token_at_a_time(length, dims, base, traditional, seed):
+    """Token by token, as text is generated, gives what the whole sequence at once gives."""
+    x = tokens(seed, mx.float32, 2, length, 3, dims)
+    steps = [rope(x[:, p : p + 1], length, base, traditional, slice(p, p + 1)) for p in range(length)]
+    expected = to_float64(rope(x, length, base, traditional))
+    what = f"{length} tokens one at a time, against all at once"
+    case = program_case(what, dims, base, traditional, seed)
+    allowed = 4 * EPSILON[mx.float32] * float(np.abs(expected).max())
+    compare(mx.concatenate(steps, axis=1), expected, mx.float32, allowed, case, x.size)
+
+
+@property_test
+@given(length=st.integers(2, 5), traditional=st.booleans(), seed=st.integers(0, 99))
+def test_task_2_rope_makes_order_count(length, traditional, seed):
+    """What attention without a mask answers if the tokens come in another order.
+
+    Without positions, the same answers in that other order. With RoPE, other answers.
+    """
+    draw, dims, base = normals(seed), 6, 30
+    query, key, value = draw(1, length, 1, dims), draw(1, length, 1, dims), draw(1, length, 1, dims)
+    backwards = slice(None, None, -1)
+
+    def change(attend):
+        """The answers to the tokens the other way round, put back in order, less the answers to the tokens."""
+        other = attend(query[:, backwards], key[:, backwards], value[:, backwards])
+        return other[:, backwards] - attend(query, key, value)
+
+    def attend(query, key, value):
+        heads_first = (x.swapaxes(1, 2) for x in (query, key, value))
+        return mx.fast.scaled_dot_product_attention(*heads_first, scale=dims**-0.5).swapaxes(1, 2)
+
+    def attend_with_rope(query, key, value):
+        return attend(rope(query, length, base, traditional), rope(key, length, base, traditional), value)
+
+    def attend_with_rope64(query, key, value):
+        positions = [range(length)]
+        query, key = (rope64(to_float64(x), positions, base, traditional)[0, :, 0] for x in (query, key))
+        return attention64(query, key, to_float64(value)[0, :, 0])[None, :, None]
+
+    assert float(mx.max(mx.abs(change(attend)))) < 1e-5, "MLX's attention without positions sees the order"
+    expected = change(attend_with_rope64)
+    assert float(np.abs(expected).max()) > 1e-3, "an example in which the order hardly counts"
+    what = f"what another order changes in the attention over {length} tokens"
+    case = program_case(what, dims, base, traditional, seed)
+    compare(change(attend_with_rope), expected, mx.float32, 1e-4, case, 3 * query.size)
+
+
+REFUSED = {
+    "other dims": ((2, 3, 4, 8), None),
+    "a single pair": ((2, 3, 4, 2), None),
+    "a slice of fewer": ((2, 3, 4, 12), slice(0, 2)),
+    "a slice of one": ((2, 3, 4, 12), slice(5, 6)),
+    "a slice of more": ((2, 1, 4, 12), slice(0, 3)),
+    "a slice past the end": ((2, 3, 4, 12), slice(7, 10)),
+    "one token past the end": ((2, 1, 4, 12), slice(9, 10)),
+    "across the start": ((2, 3, 4, 12), slice(-2, 1)),
+    "counted from the end": ((2, 3, 4, 12), slice(-4, -1)),
+    "more tokens than positions": ((2, 10, 4, 12), None),
+    "one slice for two rows": ((2, 3, 4, 12), [slice(0, 3)]),
+    "three slices for two rows": ((2, 3, 4, 12), [slice(0, 3)] * 3),
+    "two slices for one row": ((1, 3, 4, 12), [slice(0, 3)] * 2),
+    "one of the rows of fewer": ((2, 3, 4, 12), [slice(0, 3), slice(0, 1)]),
+    "all of the rows of one": ((2, 3, 4, 12), [slice(0, 1), slice(4, 5)]),
+    "one of the rows counted from the end": ((2, 3, 4, 12), [slice(0, 3), slice(-4, -1)]),
+    "one of the rows past the end": ((2, 1, 4, 12), [slice(8, 9), slice(9, 10)]),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_task_2_rope_refuses(why):
+    shape, offset = REFUSED[why]
+    layer = positional_encoding.RoPE(12, 9, 300)
+    x = normals(12)(*shape)
+    words = "no offset" if offset is None else f"offset {offset}"
+    with raises_value_error(f"dims 12, seq_len 9, x {' x '.join(str(n) for n in shape)}, {words}"):
+        mx.eval(layer(x) if offset is None else layer(x, offset))
+
+
+def test_task_2_rope_refuses_odd_dims():
+    with raises_value_error("dims 7, seq_len 9, base 300"):
+        positional_encoding.RoPE(7, 9, 300)

@@ -1,0 +1,305 @@
+"""Week 1, day 4: RMSNorm, SiLU, and the MLP that is made of it.
+
+Each task is held to its formula in float64, to MLX's own operator and to PyTorch, in three dtypes; then to properties.
+"""
+
+import mlx.core as mx
+import mlx.nn as nn
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tiny_llm import basics, layer_norm, qwen3
+from tiny_llm_course.checks import DTYPES, agrees, compare, normals, property_test, raises_value_error
+from tiny_llm_course.formulas import mlp64, rms_norm64, silu64
+from tiny_llm_course.rounding import exact, to_float64
+
+LEADING = [(), (2,), (2, 3), (2, 3, 4)]
+
+
+@pytest.fixture
+def uncompiled():
+    """MLX's activations are compiled, which takes a second on a CPU with a C++ compiler: let them run step by step."""
+    mx.disable_compile()
+    yield
+    mx.enable_compile()
+
+
+# Task 1, RMSNorm
+
+
+def rms_norm(x, weight, eps):
+    return layer_norm.RMSNorm(x.shape[-1], weight, eps)(x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("leading", LEADING, ids=str)
+def test_task_1_rms_norm_formula(leading, dtype):
+    draw = normals(1, dtype)
+    agrees(rms_norm, rms_norm64, draw(*leading, 5, spread=2.0), draw(5), 1e-6, seed=1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_1_rms_norm_uneven_vectors(dtype):
+    """Vectors that lie to one side of zero, and differ in length: each has a mean square of its own."""
+    draw = normals(2, dtype)
+    x = (draw(2, 3, 6) + 1) * mx.array([[1.0], [16.0], [0.25]]).astype(dtype)
+    agrees(rms_norm, rms_norm64, x, draw(6), 1e-6, seed=2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_1_rms_norm_large_numbers(dtype):
+    """A few hundred: float16 holds the numbers, but not their squares."""
+    draw = normals(3, dtype)
+    agrees(rms_norm, rms_norm64, draw(3, 8, spread=400.0), draw(8), 1e-6, seed=3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_1_rms_norm_small_numbers(dtype):
+    """A ten-thousandth: float16 holds the numbers, but their squares and this eps are 0 in it."""
+    draw = normals(4, dtype)
+    agrees(rms_norm, rms_norm64, draw(3, 8, spread=1e-4), draw(8), 1e-8, seed=4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("eps", [0.0, 0.3, 2.0])
+def test_task_1_rms_norm_eps(eps, dtype):
+    """An eps as large as the squares: it shows where it is added."""
+    draw = normals(5, dtype)
+    agrees(rms_norm, rms_norm64, draw(2, 5), draw(5), eps, seed=5)
+
+
+def test_task_1_rms_norm_default_eps():
+    """Mean squares as small as the default, 1e-5."""
+
+    def no_eps_given(x, weight):
+        return layer_norm.RMSNorm(5, weight)(x)
+
+    def default_eps64(x, weight, *, r=exact):
+        return rms_norm64(x, weight, 1e-5, r=r)
+
+    draw = normals(6)
+    agrees(no_eps_given, default_eps64, draw(3, 5, spread=0.003), draw(5), seed=6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_1_rms_norm_of_zeros(dtype):
+    """A vector of zeros stays one, and its neighbour does not mind."""
+    draw = normals(7, dtype)
+    x = draw(2, 5) * mx.array([[0.0], [1.0]]).astype(dtype)
+    agrees(rms_norm, rms_norm64, x, draw(5), 1e-6, seed=7)
+
+
+@pytest.mark.parametrize("weight_dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_1_rms_norm_weight_of_another_dtype(dtype, weight_dtype):
+    """The result has x's dtype, whatever the weight's is."""
+    weight = normals(80)(5).astype(mx.bfloat16).astype(weight_dtype)  # numbers that every dtype holds
+    agrees(rms_norm, rms_norm64, normals(8, dtype)(2, 5), weight, 1e-6, seed=8)
+
+
+def test_task_1_rms_norm_mlx():
+    draw = normals(9)
+    x, weight = draw(2, 3, 6, spread=2.0), draw(6)
+    expected = to_float64(mx.fast.rms_norm(x, weight, 1e-3))
+    agrees(rms_norm, rms_norm64, x, weight, 1e-3, seed=9, expected=expected)
+    layer = nn.RMSNorm(6, eps=1e-3)
+    layer.update({"weight": weight})
+    agrees(rms_norm, rms_norm64, x, weight, 1e-3, seed=9, expected=to_float64(layer(x)))
+
+
+def test_task_1_rms_norm_pytorch(pytorch):
+    draw = normals(10)
+    x, weight = draw(2, 3, 6, spread=2.0), draw(6)
+
+    def norm(torch, x, weight, eps):
+        return torch.nn.functional.rms_norm(x, (6,), weight, eps)
+
+    agrees(rms_norm, rms_norm64, x, weight, 1e-3, seed=10, expected=pytorch(norm, x, weight, 1e-3))
+
+
+def test_task_1_rms_norm_five_tokens():
+    """The vectors of "That is a blue dog", as chapter 1.4 prints them."""
+    vectors = [[1, -1, 1, 1], [2, -4, 4, 8], [0.02, -0.04, 0.04, 0.08], [200, -400, 400, 800], [3, 1, -3, -9]]
+    normalised = [
+        [1.0, -1.0, 1.0, 1.0],
+        [0.4, -0.8, 0.8, 1.6],
+        [0.3992, -0.7984, 0.7984, 1.5968],
+        [0.4, -0.8, 0.8, 1.6],
+        [0.6, 0.2, -0.6, -1.8],
+    ]
+    output = layer_norm.RMSNorm(4, mx.ones(4), 1e-5)(mx.array(vectors))
+    case = 'float32, the five tokens "That is a blue dog", weight of ones, eps 1e-05'
+    compare(output, np.array(normalised), mx.float32, 0.00006, case, 20)
+
+
+@property_test
+@given(rows=st.integers(2, 4), dim=st.integers(12, 40), spread=st.sampled_from([1e-3, 1, 1e3]), seed=st.integers(0, 99))
+def test_task_1_rms_norm_has_mean_square_one(rows, dim, spread, seed):
+    """Without a weight and without an eps, the mean of the result's squares is one."""
+
+    def mean_square(x):
+        y = rms_norm(x, mx.ones(dim), 0.0)
+        return mx.mean(y * y, axis=-1)
+
+    def mean_square64(x, *, r=exact):
+        y = rms_norm64(x, np.ones(dim), 0.0, r=r)
+        return r(np.mean(r(y * y), axis=-1))
+
+    agrees(mean_square, mean_square64, normals(seed)(rows, dim, spread=spread), seed=seed, expected=np.ones(rows))
+
+
+@property_test
+@given(dim=st.integers(1, 12), power=st.integers(-8, 8), seed=st.integers(0, 99))
+def test_task_1_rms_norm_ignores_a_factor(dim, power, seed):
+    """Without an eps, a positive factor of x leaves the result: only the direction counts."""
+    draw = normals(seed)
+    x, weight = draw(3, dim), draw(dim)
+    expected = rms_norm64(to_float64(x), to_float64(weight), 0.0)
+    agrees(rms_norm, rms_norm64, x * 2.0**power, weight, 0.0, seed=seed, expected=expected)
+
+
+@pytest.mark.parametrize("shape", [(4,), (6,), (1,), (), (1, 5), (5, 1)], ids=str)
+def test_task_1_rms_norm_refuses_other_weights(shape):
+    with raises_value_error(f"dim 5, weight {' x '.join(map(str, shape)) or 'a single number'}"):
+        layer_norm.RMSNorm(5, mx.ones(shape))
+
+
+# Task 2, SiLU
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3), (2, 3, 4)], ids=str)
+def test_task_2_silu_formula(shape, dtype):
+    agrees(basics.silu, silu64, normals(1, dtype)(*shape, spread=3.0), seed=1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_2_silu_very_negative(dtype):
+    """exp(12) is infinite in float16, exp(89) in float32: the result is 0, not NaN."""
+    x = mx.array([-12.0, -20.0, -80.0, -89.0, -110.0, -1000.0, -30000.0]).astype(dtype)
+    agrees(basics.silu, silu64, mx.concatenate([mx.array([-1.0, 0.0]).astype(dtype), x]), seed=2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_2_silu_very_large(dtype):
+    """Large numbers pass as they are."""
+    agrees(basics.silu, silu64, mx.array([12.0, 20.0, 89.0, 110.0, 1000.0, 30000.0]).astype(dtype), seed=3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[::-1], ids=str)
+def test_task_2_silu_keeps_small_results(dtype):
+    """Around -9 the result is a thousandth: small, but every dtype holds it."""
+    x = -8 - 2 * mx.array(np.linspace(0, 1, 9), dtype=dtype)
+    agrees(basics.silu, silu64, x, seed=4)
+
+
+def test_task_2_silu_mlx(uncompiled):
+    x = normals(5)(3, 4, spread=3.0)
+    agrees(basics.silu, silu64, x, seed=5, expected=to_float64(nn.silu(x)))
+
+
+def test_task_2_silu_pytorch(pytorch):
+    x = normals(6)(3, 4, spread=3.0)
+    agrees(basics.silu, silu64, x, seed=6, expected=pytorch(lambda torch, x: torch.nn.functional.silu(x), x))
+
+
+@property_test
+@given(size=st.integers(10, 20), spread=st.sampled_from([0.1, 1.0, 10.0, 1e4]), seed=st.integers(0, 99))
+def test_task_2_silu_of_both_signs(size, spread, seed):
+    """silu(x) - silu(-x) = x: what is held back of x is what is held back of -x."""
+
+    def difference(x):
+        return basics.silu(x) - basics.silu(-x)
+
+    def difference64(x, *, r=exact):
+        return r(silu64(x, r=r) - silu64(-x, r=r))
+
+    x = normals(seed)(size, spread=spread)
+    agrees(difference, difference64, x, seed=seed, expected=to_float64(x))
+
+
+# Task 2, the MLP
+
+
+def mlp(x, w_gate, w_up, w_down):
+    return qwen3.Qwen3MLP(w_gate.shape[1], w_gate.shape[0], w_gate, w_up, w_down)(x)
+
+
+def mlp_inputs(seed, dtype=mx.float32, leading=(2, 3), hidden=5, width=7):
+    """The weights keep the projections' spread at one, as trained weights do."""
+    draw = normals(seed, dtype)
+    up = [draw(width, hidden, spread=hidden**-0.5) for _ in ("gate", "up")]
+    return draw(*leading, hidden), *up, draw(hidden, width, spread=width**-0.5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("leading", LEADING, ids=str)
+def test_task_2_mlp_formula(leading, dtype):
+    agrees(mlp, mlp64, *mlp_inputs(1, dtype, leading), seed=1)
+
+
+@pytest.mark.parametrize("width", [3, 5, 16])
+def test_task_2_mlp_any_width(width):
+    """I below E, equal to it, above it."""
+    agrees(mlp, mlp64, *mlp_inputs(2, width=width), seed=2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_2_mlp_large_gates(dtype):
+    """A gate that is far from zero lets everything pass, or nothing."""
+    x, w_gate, w_up, w_down = mlp_inputs(3, dtype)
+    agrees(mlp, mlp64, x, w_gate * 16, w_up, w_down, seed=3)
+
+
+def test_task_2_mlp_mlx(uncompiled):
+    x, *weights = mlp_inputs(4)
+    layers = []
+    for w in weights:
+        layers.append(nn.Linear(w.shape[1], w.shape[0], bias=False))
+        layers[-1].update({"weight": w})
+    gate, up, down = layers
+    agrees(mlp, mlp64, x, *weights, seed=4, expected=to_float64(down(nn.silu(gate(x)) * up(x))))
+
+
+def test_task_2_mlp_pytorch(pytorch):
+    inputs = mlp_inputs(5)
+
+    def swiglu(torch, x, w_gate, w_up, w_down):
+        linear, silu = torch.nn.functional.linear, torch.nn.functional.silu
+        return linear(silu(linear(x, w_gate)) * linear(x, w_up), w_down)
+
+    agrees(mlp, mlp64, *inputs, seed=5, expected=pytorch(swiglu, *inputs))
+
+
+@property_test
+@given(power=st.integers(-4, 4), seed=st.integers(0, 99))
+def test_task_2_mlp_is_linear_in_w_up(power, seed):
+    """Twice w_up gives twice the output; w_gate alone goes through silu."""
+    x, w_gate, w_up, w_down = mlp_inputs(seed)
+    expected = 2.0**power * mlp64(*map(to_float64, (x, w_gate, w_up, w_down)))
+    agrees(mlp, mlp64, x, w_gate, w_up * 2.0**power, w_down, seed=seed, expected=expected)
+
+
+@property_test
+@given(length=st.integers(2, 6), seed=st.integers(0, 99))
+def test_task_2_mlp_takes_tokens_one_by_one(length, seed):
+    """A token's output is the same alone and in company: the MLP does not look at the neighbours."""
+
+    def token_by_token(x, *weights):
+        return mx.concatenate([mlp(x[:, i : i + 1], *weights) for i in range(length)], axis=1)
+
+    agrees(token_by_token, mlp64, *mlp_inputs(seed, leading=(2, length)), seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [(name, shape) for name in ("w_gate", "w_up") for shape in ((5, 7), (7, 4), (6, 5))]
+    + [("w_down", shape) for shape in ((7, 5), (5, 6), (4, 7))],
+)
+def test_task_2_mlp_refuses_other_shapes(name, shape):
+    weights = {"w_gate": mx.zeros((7, 5)), "w_up": mx.zeros((7, 5)), "w_down": mx.zeros((5, 7)), name: mx.zeros(shape)}
+    shapes = ", ".join(f"{n} {w.shape[0]} x {w.shape[1]}" for n, w in weights.items())
+    with raises_value_error(f"dim 5, hidden_dim 7, {shapes}", name):
+        qwen3.Qwen3MLP(5, 7, **weights)
