@@ -25,7 +25,7 @@ def scaled_dot_product_attention_simple(
             every query keeps at least one.
 
     Returns:
-        N.. x L x D, in query's dtype.
+        N.. x L x D, in query's dtype. The arguments are not changed.
 
     Source: Vaswani et al. 2017, section 3.2.1; `mx.fast.scaled_dot_product_attention`.
     """
@@ -96,7 +96,7 @@ class SimpleMultiHeadAttention:
             mask: added to the scaled scores of every head; broadcasts to N x H x L x S.
 
         Returns:
-            N x L x E, in query's dtype.
+            N x L x E, in query's dtype. The arguments are not changed.
 
         Source: Vaswani et al. 2017, section 3.2.2; `mlx.nn.MultiHeadAttention`.
         """

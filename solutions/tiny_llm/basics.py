@@ -32,7 +32,7 @@ def linear(x: mx.array, w: mx.array, bias: mx.array | None = None) -> mx.array:
         bias: O, added to every output row; None adds nothing.
 
     Returns:
-        N.. x O, in the dtype the three arrays share.
+        N.. x O, in the dtype the three arrays share. The arguments are not changed.
 
     Raises:
         ValueError: x's last dimension is not w's I.

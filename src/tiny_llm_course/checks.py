@@ -80,6 +80,8 @@ def agrees(
     before = {name: _as_float64(v) for name, v in bound.arguments.items() if isinstance(v, mx.array)}
     try:
         actual = function(*args, **kwargs)
+        if isinstance(actual, mx.array):
+            mx.eval(actual)  # here, so that what MLX raises only now belongs to this case
     except Exception as error:
         error.add_note(f"{CASE_NOTE}{case}")
         raise
@@ -120,7 +122,9 @@ def compare(
         return
     worst = np.unravel_index(int(np.argmax(np.where(strange, np.inf, distance))), expected.shape)
     where = f"at [{', '.join(str(int(i)) for i in worst)}]"
-    lines = (f"expected  {float(expected[worst]):.4g}", f"got       {float(numbers[worst]):.4g}")
+    wanted, got = float(expected[worst]), float(numbers[worst])
+    digits = next((d for d in range(4, 17) if f"{wanted:.{d}g}" != f"{got:.{d}g}"), 17)
+    lines = (f"expected  {wanted:.{digits}g}", f"got       {got:.{digits}g}")
     if strange.any():
         fail(Kind.NAN, f"NaN or infinity in {int(strange.sum())} of {wrong.size} elements, first {where}", *lines)
     fail(Kind.VALUES, f"values differ in {int(wrong.sum())} of {wrong.size} elements, furthest {where}", *lines)

@@ -20,7 +20,7 @@ from .findings import Finding, Kind
 from .packages import NotImportable, program
 from .plugin import BROKEN, FINDING, IMPORTING, TASK
 from .registry import Task, load_course
-from .variants import Variant, load_variants
+from .variants import Variant, load_variants, solved
 
 # More of the learner's prints is not passed on; the rest is counted.
 KEPT_LINES = 5
@@ -53,6 +53,11 @@ class Prints(io.TextIOBase):
         self.lines += [line[:KEPT_COLUMNS] for line in whole[: KEPT_LINES - len(self.lines)]]
         self._partial = rest[: KEPT_COLUMNS + 1]  # a line without an end must not fill the memory
         return len(text)
+
+    def end_line(self) -> None:
+        """Count a last line that was not ended."""
+        if self._partial:
+            self.write("\n")
 
     def writable(self) -> bool:
         """It can be written to."""
@@ -96,7 +101,9 @@ class Reporter:
             self.send("task", task=task.id)
         result = yield
         if (nextitem is None or nextitem.stash[TASK].id != task.id) and task.id in self.failed:
-            self.send("mistakes", task=task.id, found=[[v.name, v.fact, v.question] for v in mistakes(task)])
+            found, culprits = diagnose(task)
+            named = [[v.name, v.fact, v.question] for v in found]
+            self.send("mistakes", task=task.id, found=named, culprits=[need.id for need in culprits])
         return result
 
     @pytest.hookimpl(wrapper=True)
@@ -112,6 +119,7 @@ class Reporter:
             return (yield)
         finally:
             sys.stdout, sys.stderr = stdout, stderr
+            prints.end_line()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost: after the plugin has made its finding
     def pytest_runtest_makereport(
@@ -139,26 +147,33 @@ class Reporter:
         return report
 
 
-def mistakes(task: Task) -> list[Variant]:
-    """The known mistakes that the learner's program equals."""
+def diagnose(task: Task) -> tuple[list[Variant], list[Task]]:
+    """The known mistakes that the learner's program equals, by itself; and the tasks whose mistakes it suffers from."""
     try:
         subject = program(task.targets[0])
     except (NotImportable, AttributeError):  # the file cannot be imported, or the function is gone
-        return []
-    return load_variants(load_course().day(task.week, task.day)).mistakes(task, subject)
+        return [], []
+    course = load_course()
+    variants = load_variants(course.day(task.week, task.day))
+    needs = [course.task(need) for need in course.needs(task.id)]
+    if culprits := variants.culprits(task, subject, needs):
+        return [], culprits
+    with solved(needs):
+        return variants.mistakes(task, subject), []
 
 
 def main() -> int:
     """Grade, and tell."""
     job = Job(**json.loads(sys.argv[1]))
-    crash_file = open(job.crash_file, "w")  # noqa: SIM115  (faulthandler needs it open to the end)
+    crash_file = open(job.crash_file, "w", encoding="utf-8")  # noqa: SIM115  (faulthandler needs it open to the end)
     faulthandler.enable(file=crash_file, all_threads=False)
     # The harness asks for the current line before it ends a child that takes too long or too much.
     faulthandler.register(signal.SIGUSR1, file=crash_file, all_threads=False)
-    leave = os._exit
+    leave, own = os._exit, os.getpid()
 
     def recorded_exit(status: int) -> None:
-        faulthandler.dump_traceback(file=crash_file, all_threads=False)
+        if os.getpid() == own:  # and not a process that the learner's code has forked
+            faulthandler.dump_traceback(file=crash_file, all_threads=False)
         leave(status)
 
     os._exit = recorded_exit  # type: ignore[assignment]

@@ -1,19 +1,22 @@
 """The command line: `pdm run NAME` and `tiny-llm NAME` are the same."""
 
+import io
 import runpy
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 
 import click
 
 from . import progress
-from .grading import grade_day
+from .grading import Limits, grade_day
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION, TESTS
 from .registry import Day, Task, UsageError, load_course, resolve
-from .report import chapter, report_day, say
-from .results import Limits, TaskResult
+from .report import chapter, report_heading, report_results, say
+from .results import TaskResult
 
 
 @click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
@@ -58,14 +61,24 @@ def test(
     package = (SOLUTION if solution else LEARNER).relative_to(ROOT).as_posix()
     everything = not names and week is None
     verdicts: list[TaskResult] = []
+    if oracle == "torch" and find_spec("torch") is None:
+        raise UsageError("PyTorch is not installed here. Without --oracle torch its recorded answers are used.")
     for the_day, tasks in _by_day(selected):
         results = grade_day(
-            the_day, tasks=tasks, solution=solution, oracle=oracle, limits=limits, pytest_args=pytest_args
+            the_day,
+            tasks=tasks,
+            solution=solution,
+            oracle=oracle,
+            limits=limits,
+            pytest_args=pytest_args,
+            begin=lambda day=the_day: None if everything else report_heading(day, package),  # type: ignore[misc]
         )
         if everything:
             results = [r for r in results if r.status != "not started"]
+            if results:
+                report_heading(the_day, package)
         if results:
-            report_day(the_day, results, package)
+            report_results(results, package)
         verdicts += results
     if not verdicts:
         first = load_course().weeks[0].days[0]
@@ -238,17 +251,25 @@ def _run_pytest(tasks: Sequence[Task], options: Sequence[str]) -> int:
     """Raw pytest on some tasks, in this terminal. Our exit codes: 0 passed, 1 failed, 2 wrong use."""
     files = [str(TESTS / f"week{day.week}" / f"test_day{day.number}.py") for day, _ in _by_day(tasks)]
     command = [sys.executable, "-m", "pytest", *files, *(f"--task={task.id}" for task in tasks), *options]
-    return min(subprocess.run(command, cwd=ROOT).returncode, 2)
+    status = subprocess.run(command, cwd=ROOT).returncode
+    return status if status in (0, 1) else 1 if status < 0 else 2
 
 
 def main() -> None:
     """Run a command; what the user got wrong is one line and exit code 2."""
+    # A graded child ends with us, also when a terminal is closed or a supervisor has had enough.
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda number, frame: sys.exit(128 + number))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ✓ shows ?, and nothing breaks
     argv = sys.argv[1:]
     split = argv.index("--") if "--" in argv else len(argv)
     try:
         status = cli.main(argv[:split], prog_name="pdm run", obj=tuple(argv[split + 1 :]), standalone_mode=False)
     except click.NoSuchOption as error:
-        _fail(f"{error.format_message()} pytest's options come after --: pdm run test 1.1 -- {error.option_name} ...")
+        example = f"pdm run test 1.1 -- {error.option_name} ..."
+        _fail(f"{error.format_message()} pytest's options come after a day and --: {example}")
     except click.MissingParameter as error:
         _fail(f"{error.format_message()} {error.ctx.get_usage() if error.ctx else ''}")
     except click.ClickException as error:

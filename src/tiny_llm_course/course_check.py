@@ -57,7 +57,8 @@ def _stub_problems() -> list[str]:
             file = target.module.replace(".", "/") + ".py"
             if not (LEARNER / file).exists():
                 continue
-            ours, theirs = (stubs.signatures((folder / file).read_text()) for folder in (SOLUTION, LEARNER))
+            texts = [(folder / file).read_text(encoding="utf-8") for folder in (SOLUTION, LEARNER)]
+            ours, theirs = map(stubs.signatures, texts)
             if target.name not in ours:
                 found.append(f"{task.id}: {target} is not in the solution")
                 continue
@@ -72,7 +73,7 @@ def _day_problems(day: Day) -> list[str]:
     chapter = BOOK / "src" / day.chapter
     if not chapter.exists():
         return [f"week {day.week}, day {day.number}: there is no chapter {day.chapter}"]
-    text = chapter.read_text()
+    text = chapter.read_text(encoding="utf-8")
     shown = [scenario for scenario in transcripts.scenarios() if f"transcripts/{scenario.name}.txt" in text]
     return [line for scenario in shown for line in transcripts.differences(scenario)]
 

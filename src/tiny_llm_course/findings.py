@@ -46,9 +46,14 @@ class Finding:
         """The finding as an editor's test runner shows it."""
         return "\n".join(part for part in [self.headline, *self.lines, self.case and f"case: {self.case}"] if part)
 
-    def rank(self) -> tuple[int, bool, int]:
-        """Smaller is told first: by kind, an oracle's before a property's, then the smallest case."""
-        return (self.kind, self.indirect, self.size)
+    @property
+    def unexpected(self) -> bool:
+        """Whether it comes from an exception, whose traceback somebody may want to see."""
+        return self.kind == Kind.RAISED
+
+    def rank(self) -> tuple[bool, int, int]:
+        """Smaller is told first: an oracle's before a property's, then by kind, then the smallest case."""
+        return (self.indirect, self.kind, self.size)
 
     def to_json(self) -> dict[str, Any]:
         """For the pipe between the child process and the harness."""

@@ -4,8 +4,10 @@ A child reports check by check. If it dies, the task (or the import) it was busy
 on with the rest. A task has passed only when every one of its checks has reported a pass.
 """
 
+import contextlib
 import dataclasses
 import json
+import linecache
 import os
 import queue
 import signal
@@ -14,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,11 +24,20 @@ import psutil
 
 from .findings import Finding, Kind
 from .paths import LEARNER, ROOT, SOLUTION, TESTS
-from .registry import Day, Task, UsageError
-from .results import Limits, TaskResult
+from .registry import Day, Task, UsageError, load_course
+from .results import TaskResult
 
 TICK = 0.02  # seconds between two looks at a child
+STEP = 1.0  # seconds that one look counts at most: a machine that slept did not compute
 START = 60.0  # seconds a child may take for what is not the learner's: starting Python, importing the tests
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What one task may take: seconds of wall time, and bytes of resident memory of the whole child."""
+
+    seconds: float = 20.0
+    memory: int = 4 << 30
 
 
 def grade_day(
@@ -37,8 +48,11 @@ def grade_day(
     oracle: str = "recorded",
     limits: Limits | None = None,
     pytest_args: tuple[str, ...] = (),
+    begin: Callable[[], None] = lambda: None,
 ) -> list[TaskResult]:
     """Grade the tasks of a day (all of them by default) and give the results of those that had a check selected.
+
+    `begin` is called once, as soon as it is known that there is something to grade.
 
     Raises:
         UsageError: pytest did not understand `pytest_args`, or they select nothing.
@@ -51,13 +65,18 @@ def grade_day(
         options = [*(["--solution"] if solution else []), "--oracle", oracle, *(f"--task={task}" for task in left)]
         package = SOLUTION if solution else LEARNER
         run = _Child(day, broken, [*options, *pytest_args], package, limits or Limits())
-        run.watch(results)
+        run.watch(results, begin)
         if run.ended:
             break
         assert run.death
         if run.task:
             results[run.task].add(run.death)
             left = [task for task in left if task not in run.begun]
+            # What uses it would end in the same way, after the same time.
+            for user in [task for task in left if run.task in load_course().needs(task)]:
+                left.remove(user)
+                results[user].add(Finding(Kind.STOPPED, f"not run: it uses {run.task}, which did not end"))
+                results[user].culprits = (run.task,)
         elif run.module and run.module not in broken:
             broken[run.module] = run.death.headline
             for result in (r for r in results.values() if r.task.targets[0].module == run.module):
@@ -96,14 +115,15 @@ class _Child:
             [sys.executable, "-m", "tiny_llm_course.child", json.dumps(job)],
             cwd=ROOT,
             # Plugins of other packages in the environment take half a second to import, and grade nothing.
-            env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **os.environ},
+            env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONBREAKPOINT": "0", **os.environ, "PYTEST_ADDOPTS": ""},
             pass_fds=[write],
+            process_group=0,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
         os.close(write)
-        self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._events: queue.Queue[dict[str, Any]] = queue.Queue()
         assert self._process.stdout
         self._threads = [
             threading.Thread(target=self._read_events, args=(os.fdopen(read, "rb"),), daemon=True),
@@ -116,7 +136,6 @@ class _Child:
         with pipe:
             for line in pipe:
                 self._events.put(json.loads(line))
-        self._events.put(None)
 
     def _drain(self, pipe: IO[bytes]) -> None:
         """Keep the end of what the child writes past our own stand-ins, so that a flood of it blocks nobody."""
@@ -130,38 +149,42 @@ class _Child:
         errors = [line for line in lines if "rror:" in line]
         return (errors or lines or ["it wrote nothing"])[-1]
 
-    def watch(self, results: dict[str, TaskResult]) -> None:
+    def watch(self, results: dict[str, TaskResult], begin: Callable[[], None]) -> None:
         """Take the events until the child has ended or has been ended."""
-        since = time.monotonic()
+        self._begin = begin
+        busy, last = 0.0, time.monotonic()
         memory = psutil.Process(self._process.pid)
         try:
-            while True:
+            # The pipes say nothing: what the child started may hold them open, and it may close them itself.
+            while not self.ended and self._process.poll() is None:
                 try:
                     event = self._events.get(timeout=TICK)
                 except queue.Empty:
-                    event = {}
-                if event is None:
-                    break
-                if event.get("event") in ("task", "importing", "collected"):
-                    since = time.monotonic()
-                if event:
+                    pass
+                else:
+                    if event["event"] in ("task", "importing", "collected"):
+                        busy = 0.0
                     self._take(event, results)
+                now = time.monotonic()
+                busy, last = busy + min(now - last, STEP), now
                 allowed = self.limits.seconds if self.task or self.module else START
-                if time.monotonic() - since > allowed:
-                    self._end(f"still running after {self.limits.seconds:g} s, the limit of a task")
+                if busy > allowed:
+                    self._end(f"still running after {allowed:g} s, the limit of a task")
                     return
                 if _resident(memory) > self.limits.memory:
                     self._end(f"used more than {self.limits.memory / (1 << 30):.3g} GB of memory, the limit of a task")
                     return
-            status = self._process.wait()
-            for thread in self._threads:
-                thread.join()
             if not self.ended:
-                self._died(status)
+                self._settle()
+                while not self._events.empty():
+                    self._take(self._events.get(), results)
+            if not self.ended:
+                self._died(self._process.wait())
         finally:
-            if self._process.poll() is None:
-                self._process.kill()
-                self._process.wait()
+            # Its whole group: what it started goes with it. (macOS refuses for a group that has ended.)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
             self._folder.cleanup()
 
     def _take(self, event: dict[str, Any], results: dict[str, TaskResult]) -> None:
@@ -169,6 +192,8 @@ class _Child:
             case "importing":
                 self.module = event["module"]
             case "collected":
+                if event["counts"] and not any(result.checks for result in results.values()):
+                    self._begin()
                 for task, count in event["counts"].items():
                     results[task].checks = count
             case "task":
@@ -184,10 +209,21 @@ class _Child:
                 result.prints = (count, tuple(lines))
             case "mistakes":
                 results[event["task"]].mistakes = [tuple(m) for m in event["found"]]
+                results[event["task"]].culprits = tuple(event["culprits"])
             case "end":
-                if event["status"] not in (0, 1, 5):  # 5: nothing selected, which the caller sees by itself
+                if event["status"] in (0, 1, 5):  # 5: nothing selected, which the caller sees by itself
+                    self.ended = True
+                elif event["status"] == 4:
+                    self._settle()
                     raise UsageError(f"pytest says: {self.last_words()}")
-                self.ended = True
+                # 2 and 3: interrupted from within. It ends now, and counts as dead in the task that it was busy with.
+
+    def _settle(self) -> None:
+        """Wait, not for ever, for the child's end and for what it has written to arrive."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        for thread in self._threads:
+            thread.join(1.0)
 
     def _end(self, why: str) -> None:
         """Ask the child for the line it is at, then end it."""
@@ -201,17 +237,19 @@ class _Child:
         if status < 0:
             why = f"the process crashed: {signal.Signals(-status).name}"
         else:
-            why = f"your code ended the process, with exit code {status}"
+            why = f"your code ended the tests (exit code {status}), which is not a way to pass them"
         self.death = Finding(Kind.STOPPED, why, frames=self._crash_frames())
 
     def _crash_frames(self) -> tuple[str, ...]:
         """The graded package's lines in faulthandler's trace (which has the innermost first)."""
         frames = []
-        trace = self._crash_file.read_text(errors="replace") if self._crash_file.exists() else ""
+        trace = ""
+        if self._crash_file.exists():
+            trace = self._crash_file.read_text(encoding="utf-8", errors="replace")
         for line in trace.splitlines():
             if '", line ' in line and Path((parts := line.split('"'))[1]).is_relative_to(self.package):
                 number = int(parts[2].split()[2])
-                code = Path(parts[1]).read_text(errors="replace").splitlines()[number - 1].strip()
+                code = linecache.getline(parts[1], number).strip()  # empty if the file has changed since
                 frames.append(f"{Path(parts[1]).relative_to(ROOT).as_posix()}:{number}  {code}")
         return tuple(reversed(frames))
 

@@ -4,21 +4,18 @@ It is loaded by pyproject.toml, so that `pytest tests/week1/test_day1.py` and an
 `pdm run test` does; that command adds the child process with its limits, and the report.
 """
 
-import os
 import re
 import sys
-import traceback
 from collections.abc import Callable, Generator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from .checks import CASE_NOTE
-from .findings import CheckFailed, Finding, Kind
-from .packages import NotImportable, import_learner
-from .paths import LEARNER, ROOT, SOLUTION, TESTS
+from .diagnosis import finding_of
+from .findings import Finding
+from .packages import import_learner
+from .paths import LEARNER, SOLUTION, TESTS
 from .recordings import MODES, Recordings
 from .registry import Day, Task, load_course
 from .traps import Traps
@@ -43,7 +40,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Put the package to grade first on the path."""
-    config.addinivalue_line("markers", "slow: takes more than a few seconds")
     package = graded_package(config)
     sys.path.insert(0, str(package.parent))
     config.stash[TRAPS] = Traps([package])
@@ -59,6 +55,7 @@ def graded_package(config: pytest.Config) -> Path:
 
 def day_of(path: Path) -> Day | None:
     """The day that a test file grades."""
+    path = path.resolve()  # an editor may come through a symbolic link, as /tmp is one on a Mac
     if not path.is_relative_to(TESTS) or not (match := DAY_FILE.fullmatch(path.relative_to(TESTS).as_posix())):
         return None
     return load_course().day(int(match[1]), int(match[2]))
@@ -88,10 +85,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for task in day.tasks if day else ():
             if item.name.startswith(f"test_{task.tests}_"):
                 item.stash[TASK] = task
+    # A task's checks stand together, so that its end is seen.
+    graded = iter(sorted((i for i in items if TASK in i.stash), key=lambda i: _place(i.stash[TASK])))
+    items[:] = [next(graded) if TASK in item.stash else item for item in items]
     if wanted := config.getoption("--task"):
         kept = [item for item in items if TASK in item.stash and item.stash[TASK].id in wanted]
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = kept
+
+
+def _place(task: Task) -> tuple[int, ...]:
+    return tuple(map(int, task.id.split(".")))
 
 
 @pytest.fixture
@@ -106,8 +110,10 @@ def pytorch(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Keep what was recorded."""
+    options = session.config.option
+    complete = not (options.keyword or options.markexpr or options.task or session.testsfailed)
     for recordings in session.config.stash[RECORDINGS].values():
-        recordings.save()
+        recordings.save(complete)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -133,56 +139,6 @@ def pytest_runtest_makereport(
     if call.excinfo and not report.skipped and TASK in item.stash:
         finding = finding_of(call.excinfo.value, graded_package(item.config))
         item.stash[FINDING] = finding
-        if finding.kind == Kind.NOT_STARTED:
-            report.longrepr = f"{finding.headline}"
+        if not finding.unexpected:  # an editor shows the verdict, not the harness's own lines
+            report.longrepr = finding.text()
     return report
-
-
-def finding_of(error: BaseException, package: Path) -> Finding:
-    """What an exception of a graded test means to the learner."""
-    if isinstance(error, CheckFailed):
-        return error.finding
-    if isinstance(error, NotImportable):
-        return _not_importable(error, package)
-    if isinstance(error, NotImplementedError) and (match := re.match(r"\d+\.\d+\.\d+", str(error))):
-        return Finding(Kind.NOT_STARTED, f"not started: {error}", blocker=match[0])
-    name = type(error).__name__
-    frames = learner_frames(error, package)
-    if isinstance(error, SystemExit):
-        return Finding(Kind.STOPPED, f"your code left the program with sys.exit({error.code!r})", frames=frames)
-    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType) and not frames:
-        file = f"{package.relative_to(ROOT).as_posix()}/{error.obj.__name__.rpartition('.')[2]}.py"
-        return Finding(Kind.NO_IMPORT, f"{file} defines no {error.name}")
-    if not frames:  # not the learner's doing: the whole story is wanted
-        return Finding(Kind.RAISED, f"the check itself raised {name}: {first_line(error)} (run with --full)")
-    notes = [note.removeprefix(CASE_NOTE) for note in getattr(error, "__notes__", []) if note.startswith(CASE_NOTE)]
-    return Finding(Kind.RAISED, f"raised {name}: {first_line(error)}", case="".join(notes[:1]), frames=frames)
-
-
-def _not_importable(error: NotImportable, package: Path) -> Finding:
-    cause = error.cause
-    file = (package / f"{error.module}.py").relative_to(ROOT).as_posix()
-    if isinstance(cause, str):
-        return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {cause}")
-    if isinstance(cause, SyntaxError):
-        lines = ((cause.text or "").strip(),) if cause.text else ()
-        return Finding(Kind.NO_IMPORT, f"{file}:{cause.lineno} is not Python: {cause.msg}", lines)
-    frames = learner_frames(cause, package)
-    if isinstance(cause, SystemExit):
-        return Finding(Kind.NO_IMPORT, f"{file} calls sys.exit({cause.code!r}) while it is imported", frames=frames)
-    what = f"{type(cause).__name__}: {first_line(cause)}"
-    return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {what}", frames=frames)
-
-
-def learner_frames(error: BaseException, package: Path) -> tuple[str, ...]:
-    """The graded package's own lines on the way to an error, innermost last: `src/tiny_llm/basics.py:12  code`."""
-    return tuple(
-        f"{Path(frame.filename).relative_to(ROOT).as_posix()}:{frame.lineno}  {frame.line or ''}".rstrip()
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(package)
-    )
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message, with paths as seen from the checkout."""
-    return (str(error).splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", "")

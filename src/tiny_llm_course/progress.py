@@ -11,7 +11,7 @@ FILE = ROOT / ".tiny-llm" / "progress.json"
 def load() -> dict[str, Any]:
     """All that is remembered; nothing if the file is missing or damaged."""
     try:
-        data = json.loads(FILE.read_text())
+        data = json.loads(FILE.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}
@@ -21,7 +21,7 @@ def save(data: dict[str, Any]) -> None:
     """Remember; a checkout that cannot be written to remembers nothing, and works."""
     try:
         FILE.parent.mkdir(exist_ok=True)
-        FILE.write_text(json.dumps(data, indent=1) + "\n")
+        FILE.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     except OSError:
         pass
 

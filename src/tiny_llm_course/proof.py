@@ -4,6 +4,7 @@ The solution is the graded package throughout. Program after program takes the p
 own protocol runs the same collected tests on each.
 """
 
+import contextlib
 import dataclasses
 
 import pytest
@@ -42,6 +43,8 @@ class Prover:
         self.orphans: list[str] = []
         self._day = day
         self._variants = load_variants(day)
+        unknown = self._variants.tasks() - self.proofs.keys()
+        self.orphans += [f"a variant or probe of {task}" for task in sorted(unknown)]
         self._items: dict[str, list[pytest.Function]] = {task.id: [] for task in day.tasks}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -61,9 +64,9 @@ class Prover:
         proof.checks = len(items)
         if not items:
             proof.problems.append(f"no test is named test_{task.tests}_...")
-        solved = [item for item in items if fails(item)]
-        proof.pass_on_solution = len(items) - len(solved)
-        proof.problems += [f"{item.name} fails on the solution" for item in solved]
+        unsolved = [item.name for item in items if fails(item)]
+        proof.pass_on_solution = len(items) - len(unsolved)
+        proof.problems += [f"{name} fails on the solution" for name in unsolved]
         self._prove_stub(task, proof, items)
         self._prove_wrong(task, proof, items)
         for variant in self._variants.accepted_of(task.id):
@@ -77,10 +80,11 @@ class Prover:
 
     def _prove_stub(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
         load_package(STUB_NAME, LEARNER)
-        for target in task.targets:
-            with installed(target, program(target, STUB_NAME)):
-                passing = [item.name for item in items if not fails(item)]
-            proof.problems += [f"{name} passes on the stub of {target}" for name in passing]
+        with contextlib.ExitStack() as stack:
+            for target in task.targets:
+                stack.enter_context(installed(target, program(target, STUB_NAME)))
+            passing = [item.name for item in items if not fails(item)]
+        proof.problems += [f"{name} passes on the stub" for name in passing]
         proof.fail_on_stub = len(items) - len(passing)
 
     def _prove_wrong(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:

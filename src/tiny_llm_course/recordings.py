@@ -30,7 +30,8 @@ class Recordings:
         """`function(torch, *args, **kwargs)`, each MLX array handed over as a float32 torch tensor."""
         key = f"{test}/{_fingerprint(args, kwargs)}"
         if self.mode != "record" and key not in self._stored:
-            raise LookupError(f"PyTorch's answer to {test} is not in {self.path.name}. Record it: pdm run dev record")
+            how = "pdm run dev record --week W --day D"
+            raise LookupError(f"PyTorch's answer to {test} is not in {self.path.name}. Record it: {how}")
         if self.mode == "recorded":
             return self._stored[key].astype(np.float64)
         import torch  # 1.3 s, so only on request
@@ -44,10 +45,14 @@ class Recordings:
         self._used[key] = live.astype(np.float32)
         return np.asarray(live, dtype=np.float64)
 
-    def save(self) -> None:
-        """Write what was recorded, replacing the file; the same answers give the same bytes."""
+    def save(self, complete: bool = True) -> None:
+        """Write what was recorded; the same answers give the same bytes. Recordings that no test used are dropped.
+
+        They are kept if only some tests ran.
+        """
         if self.mode == "record" and self._used:
-            np.savez_compressed(self.path, **{key: self._used[key] for key in sorted(self._used)})  # type: ignore[arg-type]
+            kept = self._used if complete else self._stored | self._used
+            np.savez_compressed(self.path, **dict(sorted(kept.items())))  # type: ignore[arg-type]
 
 
 def _fingerprint(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

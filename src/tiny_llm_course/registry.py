@@ -41,7 +41,7 @@ class Task:
     id: str  # week.day.number
     title: str
     targets: tuple[Target, ...]
-    tests: str  # the graded tests are those whose name contains this, as in `pytest -k`
+    tests: str  # the graded tests are those whose name begins with test_, this and _
     needs: tuple[str, ...]  # ids of the earlier tasks whose code this one calls
     minutes: int
     difficulty: int
@@ -109,6 +109,17 @@ class Course:
                 return task
         there = _join(task.id for task in tasks)
         raise UsageError(f"There is no task {task_id}. Day {day} of week {week} has {there}.")
+
+    def needs(self, task_id: str) -> tuple[str, ...]:
+        """All tasks that a task uses, also by way of others, in the order of the course."""
+        found: set[str] = set()
+        waiting = [task_id]
+        while waiting:
+            for need in self.task(waiting.pop()).needs:
+                if need not in found:
+                    found.add(need)
+                    waiting.append(need)
+        return tuple(task.id for task in self.tasks() if task.id in found)
 
     def tasks(self) -> tuple[Task, ...]:
         """Every task, in the order of the course."""

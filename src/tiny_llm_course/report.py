@@ -12,7 +12,13 @@ from .paths import BOOK, ROOT
 from .registry import Day, Target, Task, load_course
 from .results import TaskResult
 
-MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "not started": ("○", "yellow"), "waiting": ("⇢", "yellow")}
+MARKS = {
+    "passed": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "not started": ("○", "yellow"),
+    "waiting": ("⇢", "yellow"),
+    "not run": ("○", "yellow"),
+}
 
 
 def say(text: str = "", *, colour: str | None = None, bold: bool = False) -> None:
@@ -21,43 +27,60 @@ def say(text: str = "", *, colour: str | None = None, bold: bool = False) -> Non
     click.echo(click.style(text, fg=colour, bold=bold or None) if use_colour else text)
 
 
-def report_day(day: Day, results: Sequence[TaskResult], package: str) -> None:
-    """Print the verdicts of one day."""
+def report_heading(day: Day, package: str) -> None:
+    """Print which day is graded; at once, as grading can take a while."""
     say(f"Week {day.week}, day {day.number}: {day.title}  ({package})", bold=True)
     say()
-    failing = {r.task.id for r in results if r.status == "failed"}
+    sys.stdout.flush()
+
+
+def report_results(results: Sequence[TaskResult], package: str) -> None:
+    """Print the verdicts of a day."""
     for result in results:
-        _report_task(result, package, [need for need in result.task.needs if need in failing])
+        _report_task(result, package)
     say()
     passed = sum(r.status == "passed" for r in results)
     line = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed."
-    if following := next((r.task for r in results if r.status != "passed"), None):
-        line += f" Next: {following.id} {following.title}."
+    # What others suffer from comes before them.
+    unfinished = [r.task for r in results if r.status != "passed" and not r.culprits]
+    if unfinished:
+        line += f" Next: {unfinished[0].label}."
     say(line, colour="green" if passed == len(results) else None)
 
 
-def _report_task(result: TaskResult, package: str, failing_needs: list[str]) -> None:
+def _report_task(result: TaskResult, package: str) -> None:
     task, finding = result.task, result.finding
     mark, colour = MARKS[result.status]
-    verdict: str = result.status
-    if verdict == "passed":
-        verdict = f"passed, {result.checks} check{'s' * (result.checks > 1)}"
-    elif verdict == "failed" and result.passed + result.failed == result.checks:
-        verdict = f"failed, {result.failed} of {result.checks} checks"
-    elif verdict == "waiting" and finding:
-        verdict = f"waits for {finding.blocker} {load_course().task(finding.blocker).title}"
-    failing_needs = failing_needs if result.status == "failed" else []
-    if failing_needs:
-        verdict += f"; mend {failing_needs[0]} first, this task uses it"
-    say(f"{mark} {task.id} {task.title}: {verdict}", colour=colour, bold=result.status == "failed")
-    if result.status == "failed" and finding and not failing_needs:
+    say(f"{mark} {task.label}: {_verdict(result)}", colour=colour, bold=result.status == "failed")
+    if result.status not in ("failed", "not started") or result.culprits:
+        return
+    if finding and result.status == "failed":
         _report_finding(finding)
-        for _, fact, question in result.mistakes if finding.kind != Kind.FORBIDDEN else ():
-            say(f"    Your output equals what you get when {fact}.", bold=True)
-            say(f"    {question}")
-    if result.status in ("failed", "not started") and not failing_needs:
-        _report_prints(*result.prints)
-        say(f"    code {where(task.targets[0], package)} · read {chapter(task)} · hint: pdm run hint {task.id}")
+        if finding.kind != Kind.FORBIDDEN:
+            for _, fact, question in result.mistakes:
+                say(f"    Your output equals what you get when {fact}.", bold=True)
+                say(f"    {question}")
+        _report_prints(*result.prints, result.passed + result.failed)
+    say(f"    code {where(task.targets[0], package)} · read {chapter(task)} · hint: pdm run hint {task.id}")
+
+
+def _verdict(result: TaskResult) -> str:
+    count = f"{result.failed} of {result.checks} checks"
+    match result.status:
+        case "passed":
+            return f"passed, {result.checks} check{'s' * (result.checks > 1)}"
+        case "waiting" if result.finding:
+            return f"waits for {load_course().task(result.finding.blocker).label}"
+        case "not run":
+            return f"not run, {result.passed} of {result.checks} checks passed before the tests were stopped"
+        case "failed" if result.culprits:
+            if result.passed + result.failed < result.checks:
+                return f"not run, it uses {result.culprits[0]}, which did not end"
+            return f"failed, {count}; this task is right, {' and '.join(result.culprits)} which it uses is not"
+        case "failed" if result.passed + result.failed == result.checks:
+            return f"failed, {count}"
+        case status:
+            return status
 
 
 def _report_finding(finding: Finding) -> None:
@@ -71,9 +94,10 @@ def _report_finding(finding: Finding) -> None:
         say(f"      {frame}")
 
 
-def _report_prints(count: int, lines: Sequence[str]) -> None:
+def _report_prints(count: int, lines: Sequence[str], checks: int) -> None:
     if count:
-        say(f"    your code printed {count} line{'s' * (count > 1)}{', the first of them' * (count > len(lines))}:")
+        first = f", the first {len(lines)}" * (count > len(lines))
+        say(f"    your code printed {count} line{'s' * (count > 1)} in {checks} check{'s' * (checks != 1)}{first}:")
         for line in lines:
             say(f"      | {line}")
 

@@ -1,4 +1,4 @@
-"""What grading finds out about a task, and what it may cost."""
+"""What grading finds out about a task."""
 
 import dataclasses
 from typing import Literal
@@ -6,15 +6,7 @@ from typing import Literal
 from .findings import Finding, Kind
 from .registry import Task
 
-Status = Literal["passed", "failed", "not started", "waiting"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """What one task may take: seconds of wall time, and bytes of resident memory of the whole child."""
-
-    seconds: float = 20.0
-    memory: int = 4 << 30
+Status = Literal["passed", "failed", "not started", "waiting", "not run"]
 
 
 @dataclasses.dataclass
@@ -27,13 +19,14 @@ class TaskResult:
     failed: int = 0
     finding: Finding | None = None  # the one to tell: first by kind, then by size of the case
     mistakes: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # name, fact, question
+    culprits: tuple[str, ...] = ()  # the tasks it uses, if it is right with the solution's in their place
     prints: tuple[int, tuple[str, ...]] = (0, ())
 
     @property
     def status(self) -> Status:
-        """A waiting task stopped at another task's stub."""
+        """A waiting task stopped at another task's stub; one that is not run was stopped before its last check."""
         if self.finding is None:
-            return "passed" if self.checks and self.passed == self.checks else "failed"
+            return "passed" if self.checks and self.passed == self.checks else "not run"
         if self.finding.kind == Kind.NOT_STARTED:
             return "not started" if self.finding.blocker == self.task.id else "waiting"
         return "failed"

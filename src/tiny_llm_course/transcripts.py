@@ -51,7 +51,7 @@ class Scenario:
 @cache
 def scenarios() -> tuple[Scenario, ...]:
     """All scenarios, in the order of the file."""
-    table = tomllib.loads((FOLDER / "scenarios.toml").read_text())
+    table = tomllib.loads((FOLDER / "scenarios.toml").read_text(encoding="utf-8"))
     return tuple(
         Scenario(s["name"], tuple(s["typed"]), tuple(s.get("solved", ())), tuple(Edit(**e) for e in s.get("edits", ())))
         for s in table["scenarios"]
@@ -84,17 +84,17 @@ def run(command: str, checkout: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tiny_llm_course", *command.split()],
         cwd=checkout,
-        env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+        env={**os.environ, "PYTHONUTF8": "1", "PYTHONPATH": str(checkout / "src")},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
+        encoding="utf-8",
     )
 
 
 def differences(scenario: Scenario) -> list[str]:
     """Nothing if the scenario prints what is recorded, else one line and the differing lines."""
-    recorded = scenario.file.read_text() if scenario.file.exists() else ""
+    recorded = scenario.file.read_text(encoding="utf-8") if scenario.file.exists() else ""
     played = play(scenario)
     if recorded == played:
         return []
@@ -105,9 +105,9 @@ def differences(scenario: Scenario) -> list[str]:
 
 def record(scenario: Scenario) -> bool:
     """Write the transcript; whether it changed."""
-    before = scenario.file.read_text() if scenario.file.exists() else ""
+    before = scenario.file.read_text(encoding="utf-8") if scenario.file.exists() else ""
     played = play(scenario)
-    scenario.file.write_text(played)
+    scenario.file.write_text(played, encoding="utf-8")
     return played != before
 
 
@@ -119,10 +119,12 @@ def _prepare(scenario: Scenario, package: Path) -> None:
     package.mkdir()
     for file in SOLUTION.glob("*.py"):
         left = {t.name: task for task in unsolved for t in task.targets if t.module == file.stem}
-        (package / file.name).write_text(stubs.stub_source(file.read_text(), left, every_target))
+        text = stubs.stub_source(file.read_text(encoding="utf-8"), left, every_target)
+        (package / file.name).write_text(text, encoding="utf-8")
     for edit in scenario.edits:
         file = package / edit.file
-        text = file.read_text()
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
         if edit.find and edit.find not in text:
             raise ValueError(f"scenario {scenario.name}: {edit.file} does not hold {edit.find!r}")
-        file.write_text(text.replace(edit.find, edit.put, 1) if edit.find else text + edit.put)
+        changed = text.replace(edit.find, edit.put, 1) if edit.find else text + edit.put
+        file.write_text(changed, encoding="utf-8")

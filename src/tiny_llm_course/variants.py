@@ -11,14 +11,14 @@ solution's on at least one. "Equals" means the same shape, dtype and, to roundin
 import contextlib
 import dataclasses
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
-from .packages import SOLUTION_NAME, program
+from .packages import SOLUTION_NAME, NotImportable, installed, program
 from .paths import TESTS
 from .registry import Day, Task
 from .rounding import EPSILON, to_float64
@@ -77,6 +77,10 @@ class Variants:
         """The task's other right programs."""
         return [v for v in self._accepted if v.task == task]
 
+    def tasks(self) -> set[str]:
+        """The tasks that something here belongs to."""
+        return {v.task for v in [*self._wrong, *self._accepted]} | {name for name, _ in self._probes}
+
     def outcomes(self, task: str, subject: Program) -> list[Outcome]:
         """What a program computes on each probe of a task, its prints swallowed."""
         return [_outcome(probe.run, subject) for name, probe in self._probes if name == task]
@@ -86,14 +90,30 @@ class Variants:
         probes = [probe for name, probe in self._probes if name == task]
         return all(_same(a, b, p.closeness) for a, b, p in zip(mine, other, probes, strict=True))
 
+    def right(self, task: Task, subject: Program) -> bool:
+        """Whether the program equals the solution on all probes."""
+        solved = self.outcomes(task.id, program(task.targets[0], SOLUTION_NAME))
+        return bool(solved) and self.equal(task.id, self.outcomes(task.id, subject), solved)
+
     def mistakes(self, task: Task, subject: Program) -> list[Variant]:
         """The wrong variants that the program equals on all probes; none if it equals the solution."""
         mine = self.outcomes(task.id, subject)
-        if not mine or None in mine:
-            return []
-        if self.equal(task.id, mine, self.outcomes(task.id, program(task.targets[0], SOLUTION_NAME))):
+        if not mine or None in mine or self.right(task, subject):
             return []
         return [v for v in self.wrong_of(task.id) if self.equal(task.id, mine, self.outcomes(task.id, v.program))]
+
+    def culprits(self, task: Task, subject: Program, needs: Sequence[Task]) -> list[Task]:
+        """The needs that make a right program wrong: with the solution's in their place it equals the solution.
+
+        One need alone if that is enough, else all of them; none if the program itself is wrong, or nothing is.
+        """
+        if self.right(task, subject):
+            return []
+        for chosen in [*([need] for need in needs), list(needs)]:
+            with solved(chosen):
+                if self.right(task, subject):
+                    return chosen
+        return []
 
 
 def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
@@ -106,6 +126,16 @@ def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
     return decorate
 
 
+@contextlib.contextmanager
+def solved(tasks: Sequence[Task]) -> Iterator[None]:
+    """While the block runs, the targets of these tasks are the solution's."""
+    with contextlib.ExitStack() as stack:
+        for target in (target for task in tasks for target in task.targets):
+            with contextlib.suppress(NotImportable, AttributeError):  # a file or a function that is not there
+                stack.enter_context(installed(target, program(target, SOLUTION_NAME)))
+        yield
+
+
 def variants_path(day: Day) -> Path:
     """The file of a day's variants, beside its tests."""
     return TESTS / f"week{day.week}" / f"variants_day{day.number}.py"
@@ -115,7 +145,7 @@ def load_variants(day: Day) -> Variants:
     """The variants of a day."""
     path = variants_path(day)
     scope: dict[str, Any] = {"__name__": f"variants_{day.week}_{day.number}", "__file__": str(path)}
-    exec(compile(path.read_text(), str(path), "exec"), scope)
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), scope)
     variants = scope["day"]
     assert isinstance(variants, Variants)
     return variants

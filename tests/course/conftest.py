@@ -4,10 +4,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import mlx.core as mx
 import pytest
 from tests.course.checkpoint_folders import write_checkpoint
 
 from tiny_llm_course.paths import ROOT
+
+# The device of the harness's own tests: the one that every machine has.
+mx.set_default_device(mx.cpu)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from tiny_llm_course import progress
@@ -63,18 +64,40 @@ def test_what_stands_after_the_dashes_goes_to_pytest():
     assert "1.1.1" not in done.stdout
 
 
-def test_ctrl_c_ends_cleanly():
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tiny_llm_course", "test", "1.1", "--solution"],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
-    time.sleep(0.5)
-    os.killpg(process.pid, signal.SIGINT)
+@pytest.mark.parametrize(
+    ("number", "status", "words"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "")]
+)
+def test_an_ending_ends_the_graded_process_too(number, status, words):
+    command = [sys.executable, "-m", "tiny_llm_course", "test", "1.1", "--solution"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    harness, started = psutil.Process(process.pid), time.monotonic()
+    while not harness.children():
+        assert time.monotonic() - started < 20
+        time.sleep(0.01)
+    children = harness.children(recursive=True)
+    process.send_signal(number)
     out, err = process.communicate(timeout=20)
-    assert (process.returncode, err.strip()) == (130, "interrupted")
+    assert (process.returncode, err.strip()) == (status, words)
     assert "Traceback" not in out
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)  # nobody of the group is left
+    assert not psutil.wait_procs(children, timeout=5)[1]
+
+
+def test_torch_that_is_not_there_is_one_line(tmp_path):
+    """A Python in which torch cannot be found: one line, and nobody's code has failed."""
+    hidden = """
+import importlib.util
+find_spec = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name == "torch" else find_spec(name, package)
+"""
+    (tmp_path / "sitecustomize.py").write_text(hidden, encoding="utf-8")
+    done = tiny_llm(*SOLVED, "--oracle", "torch", env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, len(done.stderr.splitlines()), done.stdout) == (2, 1, "")
+
+
+def test_a_terminal_without_the_marks_gets_question_marks():
+    done = tiny_llm(*SOLVED, env={**os.environ, "PYTHONIOENCODING": "latin-1"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "? 1.1.1 Softmax: passed" in done.stdout
 
 
 @pytest.fixture

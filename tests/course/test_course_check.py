@@ -29,9 +29,9 @@ day.accepted("1.1.3", "no-bias-accepted")(no_bias)
 
 
 def replace(file: Path, old: str, new: str) -> None:
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     assert old in text
-    file.write_text(text.replace(old, new, 1))
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def report():
     with checkout_for(Scenario("untouched", ())) as checkout:
         week = checkout / "tests" / "week1"
         for file, fault in {"test_day1.py": FAULTY_TESTS, "variants_day1.py": FAULTY_VARIANTS}.items():
-            (week / file).write_text((week / file).read_text() + fault)
+            (week / file).write_text((week / file).read_text(encoding="utf-8") + fault, encoding="utf-8")
         replace(checkout / "src" / "tiny_llm" / "basics.py", "axis: int", "axis: float")
         replace(checkout / "src" / "tiny_llm_course" / "tasks.toml", "difficulty = 2", "difficulty = 9")
         replace(checkout / "book" / "src" / "generated" / "1.1.3-hints.md", "reshape", "transpose")
@@ -58,7 +58,7 @@ def report():
         "the transcript solution is not what is printed now",
         "week 1, day 1: test_of_no_task grades no task",
         "1.1.2: minutes must be at least 1, and the difficulty 1 to 5",
-        "1.1.3: test_task_2_linear_always_passes passes on the stub of basics:linear",
+        "1.1.3: test_task_2_linear_always_passes passes on the stub",
         "1.1.4: test_task_2_multi_head_always_fails fails on the solution",
         "1.1.3: the wrong program harmless passes all tests",
         "1.1.3: the wrong program harmless is named nothing",

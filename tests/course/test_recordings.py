@@ -37,6 +37,17 @@ def test_an_answer_is_recorded_found_and_checked(tmp_path):
         Recordings(path, "torch").answer("test", lambda torch, x, n: x * n + 0.1, x, n=3)
 
 
+def test_a_partial_recording_keeps_the_rest(tmp_path):
+    path = tmp_path / "torch.npz"
+    np.savez(path, other=np.zeros(1))
+    part = Recordings(path, "record")
+    part._used["mine"] = np.ones(1, dtype=np.float32)
+    part.save(complete=False)
+    assert set(np.load(path)) == {"mine", "other"}
+    part.save()
+    assert set(np.load(path)) == {"mine"}
+
+
 def test_the_default_imports_no_torch(tmp_path):
     path = tmp_path / "torch.npz"
     np.savez(path, nothing=np.zeros(1))

@@ -1,9 +1,12 @@
 """The naming of a mistake: claimed only on equality everywhere, and never for a right program."""
 
+import sys
+
 import mlx.core as mx
 import pytest
 
-from tiny_llm_course.packages import SOLUTION_NAME, program
+from tiny_llm_course.packages import SOLUTION_NAME, installed, load_package, program
+from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.registry import load_course
 from tiny_llm_course.variants import Variants, load_variants
 
@@ -61,6 +64,33 @@ def test_a_program_that_raises_is_not_named(day):
 def test_two_that_fit_are_both_named(day):
     day.wrong(TASK.id, "no-bias-either", fact="", question="")(without_bias)
     assert named(day, without_bias) == ["no-bias", "no-bias-either"]
+
+
+@pytest.fixture
+def solution_as_tiny_llm(monkeypatch):
+    """In this process the learner's package is the solution."""
+    for name in [name for name in sys.modules if name.split(".")[0] == "tiny_llm"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "tiny_llm", load_package("tiny_llm", SOLUTION))
+    yield
+    for name in [name for name in sys.modules if name.startswith("tiny_llm.")]:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("solution_as_tiny_llm")
+def test_a_right_program_on_a_wrong_need_is_told_apart():
+    """With the solution's need in place it equals the solution: the need is the culprit, not the program."""
+    course = load_course()
+    attention, softmax = course.task("1.1.2"), course.task("1.1.1")
+    variants = load_variants(course.day(1, 1))
+    subject = program(attention.targets[0])
+    with installed(softmax.targets[0], lambda x, axis: x - x):
+        assert not variants.right(attention, subject)
+        assert variants.culprits(attention, subject, [softmax]) == [softmax]
+        no_scale = variants.wrong_of("1.1.2")[0].program
+        assert variants.culprits(attention, no_scale, [softmax]) == []
+    assert variants.right(attention, subject)
+    assert variants.culprits(attention, subject, [softmax]) == []
 
 
 def test_without_probes_nothing_is_named():

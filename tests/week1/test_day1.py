@@ -36,6 +36,7 @@ def test_task_1_softmax_large_scores(dtype):
     """Scores of a thousand, and rows that lie far apart: each row has a largest score of its own."""
     x = normals(2, dtype)(3, 4, spread=4.0) + mx.array([[1000], [0], [-1000]]).astype(dtype)
     agrees(basics.softmax, softmax64, x, -1, seed=2)
+    agrees(basics.softmax, softmax64, x.T, 0, seed=2)
 
 
 def test_task_1_softmax_forbidden_scores():
@@ -106,6 +107,18 @@ def test_task_1_attention_float32_mask(dtype):
     """A mask of another float dtype leaves the output in query's dtype."""
     inputs = attention_inputs(5, dtype)
     agrees(attention.scaled_dot_product_attention_simple, attention64, *inputs, mask=causal(3, 5, mx.float32), seed=5)
+
+
+def test_task_1_attention_float16_mask():
+    """A mask of a narrower dtype takes nothing away from the scores' precision."""
+    inputs = attention_inputs(9, mx.float32)
+    agrees(attention.scaled_dot_product_attention_simple, attention64, *inputs, mask=causal(3, 5, mx.float16), seed=9)
+
+
+def test_task_1_attention_large_scores():
+    """Scores of some hundreds: the softmax must be the stable one."""
+    query, key, value = attention_inputs(10, mx.float32)
+    agrees(attention.scaled_dot_product_attention_simple, attention64, query * 40, key * 40, value, seed=10)
 
 
 def test_task_1_attention_mask_per_head():
@@ -231,8 +244,8 @@ def multi_head(query, key, value, num_heads, wq, wk, wv, wo, mask=None):
     return layer(query, key, value) if mask is None else layer(query, key, value, mask)
 
 
-def multi_head_inputs(seed, dtype=mx.float32, batch=2, length=4, keys=5, hidden=7, heads=3, dims=2):
-    """N, L, S, E, H, D all different, and E is not H * D: a mixed-up axis cannot hide."""
+def multi_head_inputs(seed, dtype=mx.float32, batch=2, length=4, keys=5, hidden=11, heads=3, dims=2):
+    """N, L, S, E, H, D all different, E is not H * D and E // H not D: a mixed-up axis cannot hide."""
     draw, width = normals(seed, dtype), heads * dims
     tokens = draw(batch, length, hidden), draw(batch, keys, hidden), draw(batch, keys, hidden)
     projections = [draw(width, hidden, spread=hidden**-0.5) for _ in "qkv"]
@@ -255,6 +268,11 @@ def test_task_2_multi_head_causal_mask(dtype):
     agrees(multi_head, multi_head64, *multi_head_inputs(3, dtype), mask=causal(4, 5, dtype), seed=3)
 
 
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_task_2_multi_head_float32_mask(dtype):
+    agrees(multi_head, multi_head64, *multi_head_inputs(7, dtype), mask=causal(4, 5, mx.float32), seed=7)
+
+
 @pytest.mark.parametrize("shape", [(4, 5), (2, 1, 4, 5), (3, 4, 5), (2, 3, 4, 5)], ids=str)
 def test_task_2_multi_head_finite_mask(shape):
     """A bias for all, for each row of the batch, for each head, for each row and head."""
@@ -264,7 +282,7 @@ def test_task_2_multi_head_finite_mask(shape):
 def test_task_2_multi_head_mlx():
     query, key, value, heads, wq, wk, wv, wo = multi_head_inputs(5)
     layer = nn.MultiHeadAttention(
-        6, heads, query_input_dims=7, key_input_dims=7, value_input_dims=7, value_dims=6, value_output_dims=7
+        6, heads, query_input_dims=11, key_input_dims=11, value_input_dims=11, value_dims=6, value_output_dims=11
     )
     weights = {"query_proj": wq, "key_proj": wk, "value_proj": wv, "out_proj": wo}
     layer.update({name: {"weight": w} for name, w in weights.items()})
@@ -290,13 +308,12 @@ def test_task_2_multi_head_pytorch(pytorch):
 
 
 @pytest.mark.parametrize(
-    ("name", "heads", "dims", "wrong_shape"),
-    [("wq", 4, 3, None), ("wk", 3, 2, (5, 7)), ("wv", 3, 2, (6, 6)), ("wo", 3, 2, (6, 7))],
+    ("name", "heads", "wrong_shape"),
+    [("wq", 4, (6, 11)), ("wk", 3, (5, 11)), ("wv", 3, (6, 9)), ("wo", 3, (6, 11))],
 )
-def test_task_2_multi_head_refuses_other_shapes(name, heads, dims, wrong_shape):
-    weights = {n: mx.zeros((6, 7)) for n in ("wq", "wk", "wv")} | {"wo": mx.zeros((7, 6))}
-    if wrong_shape:
-        weights[name] = mx.zeros(wrong_shape)
+def test_task_2_multi_head_refuses_other_shapes(name, heads, wrong_shape):
+    weights = {n: mx.zeros((6, 11)) for n in ("wq", "wk", "wv")} | {"wo": mx.zeros((11, 6))}
+    weights[name] = mx.zeros(wrong_shape)
     shapes = ", ".join(f"{n} {w.shape[0]} x {w.shape[1]}" for n, w in weights.items())
-    with raises_value_error(f"hidden_size 7, num_heads {heads}, {shapes}", name):
-        attention.SimpleMultiHeadAttention(7, heads, **weights)
+    with raises_value_error(f"hidden_size 11, num_heads {heads}, {shapes}", name, str(wrong_shape[0])):
+        attention.SimpleMultiHeadAttention(11, heads, **weights)

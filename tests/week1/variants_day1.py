@@ -26,7 +26,8 @@ def softmax_three_axes(program):
 
 @day.probe("1.1.1")
 def softmax_rows_far_apart(program):
-    return program(normals(12)(3, 4) + mx.array([[200.0], [0.0], [-200.0]]), -1)
+    x = normals(12)(3, 4) + mx.array([[200.0], [0.0], [-200.0]])
+    return program(x, -1), program(mx.contiguous(x.T), 0)
 
 
 @day.probe("1.1.1", mx.float16)
@@ -127,7 +128,7 @@ def attention_plain(program):
 
 @day.probe("1.1.2")
 def attention_given_scale(program):
-    return program(*attention_inputs(22), scale=0.7)
+    return program(*attention_inputs(22), scale=0.7), program(*attention_inputs(22), scale=0.0)
 
 
 @day.probe("1.1.2")
@@ -179,12 +180,21 @@ def scale_ignored(query, key, value, scale=None, mask=None):
 
 
 @day.wrong(
+    "1.1.2", "scale-0-is-default",
+    fact="a given scale of 0 counts as none given",
+    question="What does `scale or default` give for 0.0?",
+)  # fmt: skip
+def scale_0_is_default(query, key, value, scale=None, mask=None):
+    return attend(query, key, value, scale or None, mask)
+
+
+@day.wrong(
     "1.1.2", "scale-divides",
     fact="the scores are divided by a scale that the caller gives",
     question="The default multiplies by 1/sqrt(D). What should a given scale do?",
 )  # fmt: skip
 def scale_divides(query, key, value, scale=None, mask=None):
-    return attend(query, key, value, None if scale is None else 1 / scale, mask)
+    return attend(query, key, value, None if scale is None else 1 / scale if scale else 0.0, mask)
 
 
 @day.wrong(
@@ -390,8 +400,8 @@ class Base(SimpleMultiHeadAttention):
 
 def layer_inputs(seed, dtype=mx.float32, length=4, keys=5):
     draw = normals(seed, dtype)
-    tokens = draw(2, length, 7), draw(2, keys, 7), draw(2, keys, 7)
-    return tokens, (7, 3, draw(6, 7), draw(6, 7), draw(6, 7), draw(7, 6))
+    tokens = draw(2, length, 11), draw(2, keys, 11), draw(2, keys, 11)
+    return tokens, (11, 3, draw(6, 11), draw(6, 11), draw(6, 11), draw(11, 6))
 
 
 def run_layer(program, seed, mask=None, dtype=mx.float32, length=4, keys=5):
@@ -473,6 +483,20 @@ class ScaleByWidth(Base):
 
 
 @day.wrong(
+    "1.1.4", "scale-by-hidden-size",
+    fact="the scores are scaled as if D were hidden_size // num_heads",
+    question="Which of the arguments says how many rows the projections have?",
+)  # fmt: skip
+class ScaleByHiddenSize(Base):
+    def __init__(self, hidden_size, *arguments):
+        super().__init__(hidden_size, *arguments)
+        self.scale = (hidden_size // self.num_heads) ** -0.5
+
+    def attend(self, q, k, v, mask):
+        return attend(q, k, v, self.scale, mask)
+
+
+@day.wrong(
     "1.1.4", "no-scale",
     fact="the scale 1/sqrt(D) is missing",
     question="Does your attention scale by itself, or did the layer pass it a scale?",
@@ -535,7 +559,7 @@ class LayerFloat32(Base):
 
 @day.accepted("1.1.4", "step-by-step")
 class StepByStep(Base):
-    """The solution with reshape in place of unflatten."""
+    """Base itself, which reshapes where the solution unflattens."""
 
 
 @day.accepted("1.1.4", "loop-over-heads")

@@ -384,7 +384,7 @@ def part_ids(self, text, form=None):
 def encode_with(self, text, part=part_ids, specials=None):
     """The solution in steps that a mistake can replace."""
     split = specials or self.specials
-    ids = []
+    ids: list[int] = []
     for piece in split.split(text) if split else [text]:
         ids.extend([self.special_tokens[piece]] if piece in self.special_tokens else part(self, piece))
     return ids
@@ -533,7 +533,8 @@ def fixed_pattern(self, text):
 
 @day.accepted("1.6.3", "scan")
 def scan(self, text):
-    ids, begin, i = [], 0, 0
+    ids: list[int] = []
+    begin = i = 0
     while i < len(text):
         found = max((s for s in self.special_tokens if text.startswith(s, i)), key=len, default="")
         if found:

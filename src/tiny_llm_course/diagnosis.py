@@ -1,0 +1,83 @@
+"""What an exception of a graded test means to the learner."""
+
+import dataclasses
+import os
+import re
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from .checks import CASE_NOTE
+from .findings import CheckFailed, Finding, Kind
+from .packages import NotImportable
+from .paths import ROOT
+
+WIDTH = 160  # of a learner's message or line of code; more would push the verdict off the screen
+
+
+def finding_of(error: BaseException, package: Path) -> Finding:
+    """Put an exception into words; `package` is the graded one, whose lines are the learner's."""
+    if isinstance(error, CheckFailed):
+        return error.finding
+    if isinstance(error, NotImportable):
+        return _not_importable(error, package)
+    if isinstance(error, BaseExceptionGroup):  # hypothesis: the same inputs gave different answers
+        return dataclasses.replace(finding_of(error.exceptions[0], package), indirect=True)
+    if isinstance(error, NotImplementedError) and (match := re.match(r"\d+\.\d+\.\d+", str(error))):
+        return Finding(Kind.NOT_STARTED, f"not started: {error}", blocker=match[0])
+    name = type(error).__name__
+    frames = learner_frames(error, package)
+    case = next((n.removeprefix(CASE_NOTE) for n in getattr(error, "__notes__", []) if n.startswith(CASE_NOTE)), "")
+    if isinstance(error, SystemExit):
+        return Finding(Kind.STOPPED, f"your code left the program with sys.exit({error.code!r})", frames=frames)
+    if frames:
+        return Finding(Kind.RAISED, f"raised {name}: {first_line(error)}".rstrip(": "), case=case, frames=frames)
+    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+        file = f"{package.relative_to(ROOT).as_posix()}/{error.obj.__name__.rpartition('.')[2]}.py"
+        return Finding(Kind.NO_IMPORT, f"{file} defines no {error.name}")
+    if isinstance(error, TypeError) and "argument" in str(error):
+        return Finding(Kind.RAISED, f"cannot be called as its signature was: {first_line(error)}", case=case)
+    # Not in the learner's lines: MLX computing what they returned, or a check that could not cope with it.
+    return Finding(Kind.RAISED, f"{name} after your code returned: {first_line(error)}", case=case, indirect=not case)
+
+
+def _not_importable(error: NotImportable, package: Path) -> Finding:
+    cause = error.cause
+    file = (package / f"{error.module}.py").relative_to(ROOT).as_posix()
+    if isinstance(cause, str):
+        return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {cause}")
+    if isinstance(cause, SyntaxError):
+        where = Path(cause.filename) if cause.filename else package / f"{error.module}.py"
+        if where.is_relative_to(package):  # perhaps a file of the learner's own that this one imports
+            place = where.relative_to(ROOT).as_posix() + (f":{cause.lineno}" if cause.lineno else "")
+            lines = (shortened(cause.text.strip()),) if cause.text else ()
+            return Finding(Kind.NO_IMPORT, f"{place} is not Python: {cause.msg}", lines)
+    frames = learner_frames(cause, package)
+    if isinstance(cause, SystemExit):
+        return Finding(Kind.NO_IMPORT, f"{file} calls sys.exit({cause.code!r}) while it is imported", frames=frames)
+    what = f"{type(cause).__name__}: {first_line(cause)}"
+    return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {what}", frames=frames)
+
+
+def learner_frames(error: BaseException, package: Path) -> tuple[str, ...]:
+    """The graded package's own lines on the way to an error, innermost last: `src/tiny_llm/basics.py:12  code`."""
+    return tuple(
+        shortened(f"{Path(frame.filename).relative_to(ROOT).as_posix()}:{frame.lineno}  {frame.line or ''}".rstrip())
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(package)
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, with paths as seen from the checkout."""
+    try:
+        message = str(error)
+    except Exception:
+        return "(its message cannot be printed)"
+    return shortened((message.splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", ""))
+
+
+def shortened(line: str) -> str:
+    """A line that fits the screen and does nothing to the terminal."""
+    line = "".join(c if c.isprintable() else "?" for c in line)
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
