@@ -34,7 +34,7 @@ class Checkpoint:
     config: dict[str, Any]  # config.json
     weights: dict[str, mx.array]  # by the names in the files, dequantized
     tokenizer: Path  # tokenizer.json
-    hidden_ids: frozenset[int]  # tokens that are marks for the model, and no text
+    hidden_ids: frozenset[int]  # marks for the model, and rows of its embedding that no token has: they show as nothing
     chat_template: str | None
     special_tokens: dict[str, str]  # by the names that chat templates use: eos_token, ...
     eos_ids: tuple[int, ...]
@@ -55,7 +55,7 @@ def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None) -> Checkpoint:
     config = read_json(folder / "config.json")
     shapes = expected_shapes(folder / "config.json", config)
     tokenizer = folder / "tokenizer.json"
-    added = _added_tokens(tokenizer, config["vocab_size"])
+    ids, hidden = _tokens(tokenizer, config["vocab_size"])
     settings = read_json(folder / "tokenizer_config.json", required=False)
     special_tokens = _special_tokens(settings)
     generation_file = folder / "generation_config.json"
@@ -65,14 +65,12 @@ def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None) -> Checkpoint:
         config,
         read_weights(folder, shapes, config.get("quantization"), dtype),
         tokenizer,
-        frozenset(token["id"] for token in added if token.get("special")),
+        hidden,
         _chat_template(folder, settings),
         special_tokens,
-        _eos_ids(folder, config, generation) or tuple(
-            token["id"] for token in added if token.get("content") == special_tokens.get("eos_token")
-        ),
+        _eos_ids(folder, config, generation) or tuple(ids[t] for t in [special_tokens.get("eos_token")] if t in ids),
         _sampling(generation_file, generation),
-    )  # fmt: skip
+    )
 
 
 def read_json(file: Path, required: bool = True) -> dict[str, Any]:
@@ -175,18 +173,20 @@ def _check_supported(file: Path, config: dict[str, Any]) -> None:
         raise UsageError(f"{file} says the weights are quantized by {method!r}, expected MLX's own form or none")
 
 
-def _added_tokens(file: Path, vocab_size: int) -> list[dict[str, Any]]:
-    """The tokens that stand beside the vocabulary of a byte-level BPE tokenizer.
+def _tokens(file: Path, vocab_size: int) -> tuple[dict[str | None, int], frozenset[int]]:
+    """The tokens of a byte-level BPE tokenizer, and the numbers below vocab_size that show as nothing.
 
     Raises:
         UsageError: it is not one, or has tokens that the model does not know.
     """
     data = read_json(file)
     try:
-        added: list[dict[str, Any]] = data.get("added_tokens") or []
-        largest = max([*data["model"]["vocab"].values(), *(token["id"] for token in added)])
-        assert isinstance(largest, int)
-    except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+        added = data.get("added_tokens") or []
+        ids = {**data["model"]["vocab"], **{token["content"]: token["id"] for token in added}}
+        largest = max(ids.values())
+        shown = set(ids.values()) - {token["id"] for token in added if token.get("special")}
+        hidden = frozenset(range(vocab_size)) - shown
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{file} holds no vocabulary, expected model.vocab with a number for each token") from error
     if largest >= vocab_size:
         raise UsageError(f"{file} has token {largest}, but the model's vocab_size is {vocab_size}")
@@ -201,7 +201,7 @@ def _added_tokens(file: Path, vocab_size: int) -> list[dict[str, Any]]:
     form = (data.get("normalizer") or {"type": NORMAL_FORMS[0]}).get("type")
     if form not in NORMAL_FORMS:
         raise UsageError(f"{file} normalizes by {form!r}, expected {', '.join(NORMAL_FORMS)} or nothing")
-    return added
+    return ids, hidden
 
 
 def _chat_template(folder: Path, settings: dict[str, Any]) -> str | None:

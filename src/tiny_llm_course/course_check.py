@@ -4,6 +4,8 @@ import dataclasses
 import json
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 from . import listings, stubs, transcripts
 from .paths import BOOK, LEARNER, SOLUTION
@@ -19,11 +21,11 @@ def main(days: Sequence[Day], as_json: bool) -> int:
     started = time.monotonic()
     problems = _stub_problems() + listings.differences()
     proofs: list[Proof] = []
-    for day in days:
-        prover = prove_day(day)
-        proofs += prover.proofs.values()
-        problems += _day_problems(day)
-        problems += [f"week {day.week}, day {day.number}: {test} grades no task" for test in prover.orphans]
+    # Each day in a process of its own: they share nothing, and there is more than one core.
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        for day, (found, proven) in zip(days, pool.map(_check_day, days), strict=True):
+            proofs += proven
+            problems += [f"week {day.week}, day {day.number}: {problem}" for problem in found]
     _add_missing(proofs)
     problems += [f"{proof.task}: {problem}" for proof in proofs for problem in proof.problems]
     if as_json:
@@ -34,6 +36,12 @@ def main(days: Sequence[Day], as_json: bool) -> int:
     say(_summary(proofs, problems))
     say(f"({time.monotonic() - started:.0f} s)")
     return bool(problems)
+
+
+def _check_day(day: Day) -> tuple[list[str], list[Proof]]:
+    """A day's problems, and the proofs of its tasks."""
+    prover = prove_day(day)
+    return _day_problems(day) + [f"{test} grades no task" for test in prover.orphans], list(prover.proofs.values())
 
 
 def _summary(proofs: list[Proof], problems: list[str]) -> str:
@@ -72,7 +80,7 @@ def _day_problems(day: Day) -> list[str]:
     """The chapter exists, and the outputs that it shows are what the commands print."""
     chapter = BOOK / "src" / day.chapter
     if not chapter.exists():
-        return [f"week {day.week}, day {day.number}: there is no chapter {day.chapter}"]
+        return [f"there is no chapter {day.chapter}"]
     text = chapter.read_text(encoding="utf-8")
     shown = [scenario for scenario in transcripts.scenarios() if f"transcripts/{scenario.name}.txt" in text]
     return [line for scenario in shown for line in transcripts.differences(scenario)]

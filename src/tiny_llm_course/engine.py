@@ -162,7 +162,7 @@ class Engine:
             raise LearnerError(self._what_failed(error)) from error
 
     def _what_failed(self, error: BaseException) -> str:
-        from .diagnosis import finding_of, first_line  # only now: it imports pytest
+        from .diagnosis import finding_of, first_line
         from .report import where
 
         package = self.package.relative_to(ROOT).as_posix()

@@ -150,5 +150,6 @@ def qwen_attention64(
         key = rms_norm64(key, k_norm, eps, r=r)
     positions = [range(length)] * batch
     query, key = rope64(query, positions, theta, r=r), rope64(key, positions, theta, r=r)
-    attended = grouped64(*(np.swapaxes(y, 1, 2) for y in (query, key, value)), mask=mask, r=r)
+    query, key, value = (np.swapaxes(y, 1, 2) for y in (query, key, value))
+    attended = grouped64(query, key, value, mask=mask, r=r)
     return linear64(np.swapaxes(attended, 1, 2).reshape(batch, length, -1), wo, r=r)
