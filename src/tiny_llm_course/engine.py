@@ -206,7 +206,7 @@ def find_model(model: str | None) -> Path:
     path = Path(model)
     with suppress(OSError, RuntimeError, ValueError):  # too long, no such user, or no path at all
         path = path.expanduser()
-        if path.exists():
+        if model and path.exists():
             return path
     if not HUB_ID.fullmatch(model):
         raise UsageError(f"{model or 'The empty name'} is neither a checkpoint's folder nor an id of the Hub.")

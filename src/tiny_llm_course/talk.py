@@ -71,8 +71,8 @@ def chat(engine: Engine, max_tokens: int, sampling: Sampling) -> int:
                 asked, prompt = fitted(engine, asked, max_tokens)
                 answer = engine.answer(prompt, max_tokens, sampler)
                 if forgotten := (len(messages) + 1 - len(asked)) // 2:
-                    plural = "s" * (forgotten != 1)
-                    note(f"(Too long for the context: the first {forgotten} question{plural} forgotten.)")
+                    what = "oldest question is" if forgotten == 1 else f"{forgotten} oldest questions are"
+                    note(f"The context is full: the {what} forgotten.")
                 text = show(answer)
                 note(answer.summary())
             except UsageError as error:

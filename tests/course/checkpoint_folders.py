@@ -47,7 +47,7 @@ def tokenizer_table() -> dict[str, Any]:
     }
 
 
-def quantized(model: RandomModel, group_size: int, bits: int, **other: dict[str, int]) -> RandomModel:
+def quantized(model: RandomModel, group_size: int, bits: int, **other: dict[str, Any]) -> RandomModel:
     """A model as mlx-lm quantizes it: every matrix, the embedding too; `other` by the end of a layer's name."""
     table: dict[str, Any] = {"group_size": group_size, "bits": bits}
     weights: dict[str, mx.array] = {}
@@ -59,7 +59,8 @@ def quantized(model: RandomModel, group_size: int, bits: int, **other: dict[str,
         settings = next((own for end, own in other.items() if layer.endswith(end)), None)
         if settings:
             table[layer] = settings
-        packed = mx.quantize(weight, **(settings or {"group_size": group_size, "bits": bits}))
+        settings = settings or {"group_size": group_size, "bits": bits}
+        packed = mx.quantize(weight, group_size=settings["group_size"], bits=settings["bits"])
         weights |= {name: packed[0], f"{layer}.scales": packed[1], f"{layer}.biases": packed[2]}
     return RandomModel(model.config | {"quantization": table, "quantization_config": table}, weights)
 
@@ -84,7 +85,8 @@ def write_checkpoint(
     if shards == 1:
         mx.save_safetensors(str(folder / "model.safetensors"), model.weights)
         return folder
-    names, places = sorted(model.weights), {}
+    names = sorted(model.weights)
+    places: dict[str, str] = {}
     for i in range(shards):
         file = f"model-{i + 1:05}-of-{shards:05}.safetensors"
         mx.save_safetensors(str(folder / file), {name: model.weights[name] for name in names[i::shards]})

@@ -73,8 +73,8 @@ TEMPLATES = {
     "qwen3": QWEN3,
     "blocks": BLOCKS,
     "json": "{{ messages | tojson }}{{ messages[0] | tojson(indent=2) }}{{ messages | tojson(ensure_ascii=true) }}",
-    "names": "{% for m in messages %}{{ m.get('name', 'nobody') }}{% for k, v in m.items() %}{{ k }}{% endfor %}{% endfor %}",
-    "macro": "{% macro turn(m) %}<{{ m.role }}>{{ m.content }}{% endmacro %}{% for m in messages %}{{ turn(m) }}{% endfor %}",
+    "names": "{% for m in messages %}{{ m.get('name', 'nobody') }}{% for k in m %}{{ k }}{% endfor %}{% endfor %}",
+    "macro": "{% macro say(m) %}<{{ m.role }}>{{ m.content }}{% endmacro %}{{ say(messages[0]) + say(messages[-1]) }}",
     "html": "{% for m in messages %}{{ m.content }}{% endfor %}\n\n",
     "empty": "",
 }

@@ -3,7 +3,7 @@
 import mlx.core as mx
 import numpy as np
 import pytest
-from tests.course.checkpoint_folders import CHAT_TEMPLATE, quantized, small
+from tests.course.checkpoint_folders import CHAT_TEMPLATE, ROWS, quantized, small
 
 from tiny_llm_course.checkpoint import load_checkpoint
 from tiny_llm_course.reference_model import QWEN3, QWEN25, RandomModel
@@ -149,7 +149,8 @@ def test_nothing_may_end_a_text(checkpoint):
 
 
 def test_marks_are_hidden_and_added_words_are_not(checkpoint):
-    assert load_checkpoint(checkpoint(small())).hidden_ids == {259, 260, IM_END}
+    """Hidden too are the rows that fill up the embedding; 262 is <think>."""
+    assert load_checkpoint(checkpoint(small())).hidden_ids == {259, 260, IM_END, *range(263, ROWS)}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiny_llm import sampler
-from tiny_llm_course.checks import CASE_NOTE, DTYPES, agrees, compare, normals, property_test, raises_value_error
+from tiny_llm_course.checks import DTYPES, agrees, compare, normals, noted, property_test, raises_value_error
 from tiny_llm_course.findings import CheckFailed, Finding, Kind
 from tiny_llm_course.formulas import softmax64
 from tiny_llm_course.rounding import exact, to_float64
@@ -372,11 +372,10 @@ def test_task_2_min_p_ignores_a_shift(shift, min_p, seed):
 
 def choose(sample, logits, tokens, case):
     """What a sampler chose, as whole numbers, one for each row."""
-    try:
+    with noted(case):
         chosen = sample(logits, tokens)
-    except Exception as error:
-        error.add_note(f"{CASE_NOTE}{case}")
-        raise
+        if isinstance(chosen, mx.array):
+            mx.eval(chosen)
     if isinstance(chosen, mx.array) and not mx.issubdtype(chosen.dtype, mx.integer):
         got = str(chosen.dtype).removeprefix("mlx.core.")
         raise CheckFailed(Finding(Kind.DTYPE, "token ids are whole numbers", (f"got       {got}",), case, logits.size))

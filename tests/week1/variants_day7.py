@@ -799,7 +799,7 @@ def ratios(logits, min_p):
 
 # 1.7.5 the sampler
 
-FIVE = [0.30, 0.25, 0.20, 0.15, 0.10]
+FIVE = [0.20, 0.10, 0.30, 0.15, 0.25]
 DRAWS = 400  # a token with probability 0.05 stays away from all of them once in 800 million samplers
 
 
@@ -830,21 +830,21 @@ def sampler_plain(program):
 @day.probe("1.7.5")
 def sampler_temperature(program):
     """A cold and a hot one, and hot ones under a top-p that shows how flat the row has become, and when."""
-    row = log_rows([0.50, 0.30, 0.15, 0.05])
+    row = log_rows([0.15, 0.50, 0.05, 0.30])
     cold = occurring(program, row, temp=0.01), occurring(program, row, temp=0.01, top_p=0.75)
     return *cold, *(occurring(program, row, temp=2.0, top_p=p) for p in (0.55, 0.75))
 
 
 @day.probe("1.7.5")
 def sampler_one_filter(program):
-    rows = mx.concatenate([log_rows(FIVE, FIVE[::-1], shift=0), mx.array([[20.0, 19.0, -9.0, -9.0, -9.0]])])
-    settings = {"top_k": 2}, {"top_p": 0.5}, {"min_p": 0.6}, {"top_p": 0.0}
+    rows = mx.concatenate([log_rows(FIVE, FIVE[::-1], shift=0), mx.array([[-9.0, 19.0, -9.0, 20.0, -9.0]])])
+    settings = {"top_k": 2}, {"top_k": 9}, {"top_p": 0.5}, {"top_p": 0.0}, {"min_p": 0.6}, {"min_p": 1.0}
     return tuple(occurring(program, rows, **one) for one in settings)
 
 
 @day.probe("1.7.5")
 def sampler_two_filters(program):
-    row = log_rows([0.4, 0.3, 0.2, 0.1])
+    row = log_rows([0.2, 0.4, 0.1, 0.3])
     return occurring(program, row, top_k=2, top_p=0.55), occurring(program, row, top_p=0.55, min_p=0.6)
 
 
@@ -888,6 +888,7 @@ def sampler_state(program):
         mx.array_equal(alone, twin), mx.array_equal(alone, other), mx.array_equal(alone, mx.concatenate(parts)),
         mx.array_equal(alone[0], alone[1]), untouched, mx.array_equal(unseeded, again),
         mx.array_equal(unseeded[0], unseeded[1]), undrawn, mx.array_equal(other, calls(elder)),
+        mx.array_equal(calls(program(seed=0), 1), calls(program(seed=0), 1)),
     ]  # fmt: skip
     return mx.stack(agree).astype(mx.int32), mx.array(alone.shape)
 
@@ -1046,6 +1047,12 @@ mistake(
     order=("penalty", "temp", "top_k", "min_p", "top_p"),
 )
 mistake(
+    "order-of-mlx-lm",
+    "the order is mlx-lm's: top-p, min-p, top-k, temperature",
+    "Engines differ in this. Which order does the docstring state?",
+    order=("penalty", "top_p", "min_p", "top_k", "temp"),
+)
+mistake(
     "top-p-zero-is-off",
     "top_p = 0 is taken for off",
     "Which set is the smallest whose probabilities sum to 0 or more, if at least one token stays?",
@@ -1081,6 +1088,16 @@ mistake(
     "Which shape has one id for each of N rows?",
     draw=lambda key, x: drawn_with(key, x)[:, None],
 )
+
+
+@day.wrong(
+    "1.7.5", "seed-zero-is-none",
+    fact="seed 0 counts as no seed",
+    question="What does `if seed` say of 0?",
+)  # fmt: skip
+@checked
+def seed_zero_is_none(temp=1.0, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0, seed=None):
+    return maker()(temp, top_k, top_p, min_p, repetition_penalty, seed or None)
 
 
 @day.wrong(

@@ -1,0 +1,73 @@
+"""A process on a terminal of its own, typed to and read by a test."""
+
+import fcntl
+import os
+import pty
+import select
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+from types import TracebackType
+
+from tiny_llm_course.paths import ROOT
+
+CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
+PATIENCE = 30  # seconds; a test that waits so long has failed
+
+
+class Terminal:
+    """Runs one of the course's commands. What is read so far stands in `screen`, without carriage returns."""
+
+    def __init__(self, *args: str, checkout: Path = ROOT) -> None:
+        self.ours, theirs = pty.openpty()
+        env = {**os.environ, "PYTHONPATH": str(checkout / "src"), "NO_COLOR": "1", "TERM": "dumb"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tiny_llm_course", *args],
+            stdin=theirs, stdout=theirs, stderr=theirs, cwd=checkout, env=env, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C is a signal
+        )  # fmt: skip
+        os.close(theirs)
+        self.screen = ""
+        self.seen = 0
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self.ours)
+
+    def type(self, text: str) -> None:
+        """Press these keys."""
+        os.write(self.ours, text.encode())
+
+    def wait_for(self, text: str) -> str:
+        """Read until the text has come after what was waited for before; gives what came with it."""
+        end = time.monotonic() + PATIENCE
+        while text not in self.screen[self.seen :]:
+            assert time.monotonic() < end, f"waited for {text!r} after {self.screen!r}"
+            assert self.read(end), f"ended before {text!r}: {self.screen!r}"
+        start, self.seen = self.seen, self.screen.index(text, self.seen) + len(text)
+        return self.screen[start : self.seen]
+
+    def end(self) -> int:
+        """Read until the program has ended; gives its exit code."""
+        end = time.monotonic() + PATIENCE
+        while self.read(end):
+            assert time.monotonic() < end, f"does not end: {self.screen!r}"
+        return self.process.wait(PATIENCE)
+
+    def read(self, end: float | None = None) -> bool:
+        """Take what has come, or wait for it until `end`; False when there will be nothing more."""
+        end = end or time.monotonic() + PATIENCE
+        if not select.select([self.ours], [], [], max(0, end - time.monotonic()))[0]:
+            return True
+        try:
+            chunk = os.read(self.ours, 65536)
+        except OSError:  # how Linux says that the terminal has no other end any more
+            return False
+        self.screen += chunk.decode(errors="replace").replace("\r", "")
+        return bool(chunk)

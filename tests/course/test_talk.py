@@ -1,0 +1,217 @@
+"""`generate` and `chat` as a shell runs them: what goes to stdout, what to stderr, and the exit codes."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.course.checkpoint_folders import CHAT_TEMPLATE, small, write_checkpoint
+
+from tiny_llm_course.paths import ROOT
+from tiny_llm_course.transcripts import Edit, Scenario, checkout_for
+
+SUMMARY = r"{} tokens in \d+\.\d s, \d+\.\d tokens/s; stopped: {}\n"
+
+
+def command(*args) -> list[str]:
+    return [sys.executable, "-m", "tiny_llm_course", *map(str, args)]
+
+
+def run(*args, checkout: Path = ROOT, typed: str = "") -> subprocess.CompletedProcess[str]:
+    """A command of the course, with its stdout and stderr apart."""
+    env = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    return subprocess.run(command(*args), cwd=checkout, env=env, input=typed, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model that babbles, without an end."""
+    folder = tmp_path_factory.mktemp("models") / "babbler"
+    settings = {"chat_template": CHAT_TEMPLATE}
+    return write_checkpoint(folder, small(), config={"max_position_embeddings": 2000}, tokenizer_config=settings)
+
+
+def generate(model, *args, **kwargs):
+    return run("generate", "Once", "--model", model, "--max-tokens", 12, *args, **kwargs)
+
+
+def test_the_text_goes_to_stdout_and_the_figures_to_stderr(model):
+    first, again = (generate(model, "--solution", "--temp", 0) for _ in range(2))
+    assert first.returncode == 0
+    assert first.stdout == again.stdout
+    assert first.stdout.startswith("Once")
+    assert first.stdout.endswith("\n")
+    assert re.fullmatch(SUMMARY.format(12, r"length limit \(12 tokens\)"), first.stderr)
+
+
+def test_the_same_seed_gives_the_same_text(model):
+    texts = [generate(model, "--solution", "--temp", 1, "--seed", seed).stdout for seed in (7, 7, 8)]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_a_trained_model_tells_a_story(trial_model):
+    done = run("generate", "Once upon a time", "--solution", "--model", trial_model, "--temp", 0, "--max-tokens", 16)
+    assert done.returncode == 0
+    assert done.stdout.startswith("Once upon a time, there was a")
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (["generate"], "Missing argument 'PROMPT'."),
+        (["generate", "x", "--temp", "-1"], "Invalid value for '--temp': -1.0 is not in the range x>=0."),
+        (["generate", "x", "--temp", "hot"], "Invalid value for '--temp': 'hot' is not a valid float"),
+        (["generate", "x", "--top-p", "1.5"], "Invalid value for '--top-p': 1.5 is not in the range 0<=x<=1."),
+        (["generate", "x", "--min-p", "-1"], "Invalid value for '--min-p': -1.0 is not in the range 0<=x<=1."),
+        (["generate", "x", "--top-k", "-1"], "Invalid value for '--top-k': -1 is not in the range x>=0."),
+        (["generate", "x", "--repetition-penalty", "0"], "Invalid value for '--repetition-penalty': 0.0 is not in the"),
+        (["generate", "x", "--seed", "-1"], "Invalid value for '--seed': -1 is not in the range"),
+        (["generate", "x", "--max-tokens", "0"], "Invalid value for '--max-tokens': 0 is not in the range x>=1."),
+        (["generate", "x", "--dtype", "int8"], "Invalid value for '--dtype': 'int8' is not one of"),
+        (["generate", "x", "--model", "no-such"], "no-such is neither a checkpoint's folder nor an id of the Hub."),
+        (["generate", "x", "--model", ""], "The empty name is neither a checkpoint's folder nor an id of the Hub."),
+        (["generate", "x", "--model", "~nobody-here/x y"], "~nobody-here/x y is neither a checkpoint's folder nor"),
+        (
+            ["generate", "x", "--model", "pyproject.toml"],
+            "pyproject.toml is not a folder; expected a checkpoint's folder",
+        ),
+        (["generate", "x", "--model", "MODEL", "--temp", "nan", "--solution"], "temp is nan, which is out of range"),
+        (["generate", "", "--model", "MODEL", "--solution"], "The prompt is empty, but a model continues at least one"),
+        (
+            ["generate", "a b" * 999, "--model", "MODEL", "--solution"],
+            "The prompt has 2997 tokens, but the model takes",
+        ),
+        (["generate", b"\xff", "--model", "MODEL", "--solution"], "The text is not UTF-8."),
+        (["chat", "hello"], "Got unexpected extra argument (hello)"),
+        (["chat", "--temp", "-1"], "Invalid value for '--temp': -1.0 is not in the range x>=0."),
+    ],
+    ids=lambda value: " ".join(map(str, value))[:40] if isinstance(value, list) else "",
+)
+def test_what_is_wrong_is_one_line(model, args, line):
+    args = [os.fsdecode(a) if isinstance(a, bytes) else a for a in args]
+    done = run(*(model if a == "MODEL" else a for a in args))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(line)
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_model_without_a_template_does_not_chat(checkpoint):
+    folder = checkpoint(small())
+    done = run("chat", "--model", folder, "--solution")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"{folder} has no chat template; it continues text: pdm run generate\n"
+
+
+def test_closed_output_ends_quietly(model):
+    """As in `pdm run generate ... | head -c 10`."""
+    for both in (subprocess.PIPE, subprocess.STDOUT):
+        args = ["generate", "Once", "--model", model, "--max-tokens", "2000", "--solution"]
+        process = subprocess.Popen(command(*args), cwd=ROOT, stdout=subprocess.PIPE, stderr=both)
+        assert process.stdout
+        assert len(process.stdout.read(10)) == 10
+        process.stdout.close()
+        assert process.wait(30) == 141
+        if process.stderr:
+            assert process.stderr.read() == b""
+            process.stderr.close()
+
+
+def test_ctrl_c_ends_the_text(model):
+    args = ["generate", "Once", "--model", model, "--max-tokens", "2000", "--solution"]
+    process = subprocess.Popen(command(*args), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout
+    assert process.stdout.read(10).startswith(b"Once")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert out.endswith(b"\n")
+    assert process.returncode == 130
+    assert err.endswith(b"stopped: interrupted\n")
+    assert err.count(b"\n") == 1
+
+
+# --- the learner's engine
+
+ENGINE = [f"1.{day}.{task}" for day in range(1, 8) for task in range(1, 9)]
+
+
+def learners(**edits: Edit):
+    """A checkout whose learner has solved the week, and then made these mistakes."""
+    return checkout_for(Scenario("talk", (), solved=tuple(ENGINE), edits=tuple(edits.values())))
+
+
+def test_the_first_stub_is_named(model):
+    with checkout_for(Scenario("talk", ())) as checkout:
+        done = generate(model, checkout=checkout)
+        lines = (checkout / "src/tiny_llm/qwen3.py").read_text().splitlines()
+    line = next(i for i, text in enumerate(lines, 1) if text.startswith("class Qwen3Model"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"not started: 1.5.3 The model, src/tiny_llm/qwen3.py:{line} (the solved engine runs with --solution)\n"
+    )
+
+
+MISTAKES = {
+    "raises": (
+        Edit("basics.py", "\n\ndef silu(x):\n    raise ValueError('not\\nmine')\n"),
+        ["src/tiny_llm: raised ValueError: not", "  src/tiny_llm/generate.py:", "  src/tiny_llm/qwen3.py:"],
+        "raise ValueError('not\\nmine')",
+    ),
+    "syntax": (Edit("attention.py", "\n\ndef broken(:\n"), ["src/tiny_llm/attention.py:"], " is not Python: "),
+    "exits": (
+        Edit("sampler.py", "\n\nraise SystemExit(3)\n"),
+        ["src/tiny_llm: your code left the program"],
+        "raise Sys",
+    ),
+    "no name": (
+        Edit("sampler.py", "\n\ndel make_sampler\n"),
+        ["src/tiny_llm"],
+        "src/tiny_llm/sampler.py defines no make",
+    ),
+    "not a list": (
+        Edit("tokenizer.py", "\n\nByteLevelBPE.encode = lambda self, text: None\n"),
+        ["src/tiny_llm gave the engine what it cannot use: TypeError: ByteLevelBPE.encode gave NoneType"],
+        "ints",
+    ),
+    "no text": (
+        Edit("tokenizer.py", "\n\nStreamingDetokenizer.add = lambda self, token: None\n"),
+        ["src/tiny_llm gave the engine what it cannot use: TypeError: StreamingDetokenizer gave NoneType"],
+        "str",
+    ),
+    "no iterator": (
+        Edit("generate.py", "\n\ndef generate_tokens(*args, **kwargs):\n    pass\n"),
+        ["src/tiny_llm gave the engine what it cannot use: TypeError: 'NoneType' object is not iterable"],
+        "iterable",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def solved():
+    with learners() as checkout:
+        yield checkout
+
+
+def test_the_learners_engine_is_the_default(solved, model):
+    mine, ours = (generate(model, "--temp", 0, *args, checkout=solved) for args in ([], ["--solution"]))
+    assert (mine.returncode, mine.stdout) == (0, ours.stdout)
+
+
+@pytest.mark.parametrize(("edit", "starts", "end"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_told_with_the_learners_own_lines(solved, model, edit, starts, end):
+    file = solved / "src" / "tiny_llm" / edit.file
+    before = file.read_text()
+    file.write_text(before + edit.put)
+    try:
+        done = generate(model, checkout=solved)
+    finally:
+        file.write_text(before)
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith(starts[0])
+    assert all(line.startswith("  src/tiny_llm/") for line in lines[1:])
+    for start, line in zip(starts[1:], lines[1:], strict=False):
+        assert line.startswith(start)
+    assert end in lines[-1]
