@@ -13,7 +13,7 @@ from .engine import Answer, Engine, Sampling
 from .registry import UsageError
 
 Messages = list[dict[str, str]]
-HELP = "/reset forgets the conversation, /quit or Ctrl-D leaves; Ctrl-C stops an answer."
+HELP = "/reset forgets, /quit or Ctrl-D leaves, Ctrl-C stops an answer."
 COMMAND = re.compile(r"/\w*")
 INTERRUPTED, NO_READER = 130, 141  # exit codes as shells have them for Ctrl-C, and for a closed pipe
 # What would move the cursor or change colours is shown as a sign: a model may say anything.
@@ -41,7 +41,7 @@ def chat(engine: Engine, max_tokens: int, sampling: Sampling) -> int:
     """Talk until the input ends.
 
     Returns:
-        The exit code: 0, or 141 if whoever read the answers has gone.
+        The exit code: 0, or 130 if Ctrl-C ended an answer to piped questions, or 141 if whoever read has gone.
     """
     if engine.checkpoint.chat_template is None:
         raise UsageError(f"{engine.checkpoint.folder} has no chat template; it continues text: pdm run generate")
@@ -64,7 +64,7 @@ def chat(engine: Engine, max_tokens: int, sampling: Sampling) -> int:
                     note("The conversation is forgotten.")
                     continue
                 case word if COMMAND.fullmatch(word):
-                    note(f"There is no command {word}. {HELP}")
+                    note(f"There is no command {word}; /help lists them.")
                     continue
             asked: Messages = [*messages, {"role": "user", "content": line}]
             try:
@@ -81,6 +81,8 @@ def chat(engine: Engine, max_tokens: int, sampling: Sampling) -> int:
             except KeyboardInterrupt:
                 note("interrupted")
                 continue
+            if answer.stopped == "interrupted" and not on_terminal():
+                return INTERRUPTED
             messages = [*asked, {"role": "assistant", "content": text}]
     except BrokenPipeError:
         return no_reader()
@@ -105,11 +107,14 @@ def fitted(engine: Engine, messages: Messages, max_tokens: int) -> tuple[Message
 def show(answer: Answer) -> str:
     """Stream an answer and end its line; Ctrl-C ends it. Gives what the model said."""
     said = []
-    with contextlib.suppress(KeyboardInterrupt):
+    try:
         for piece in answer.pieces:
             said.append(piece)
             write(piece)
-    write("\n")
+    except KeyboardInterrupt:
+        pass
+    finally:  # whatever is said next begins a line
+        write("\n")
     return "".join(said)
 
 

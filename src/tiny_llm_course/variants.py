@@ -56,6 +56,7 @@ class Variants:
         self._wrong: list[Variant] = []
         self._accepted: list[Variant] = []
         self._probes: list[tuple[str, Probe]] = []
+        self._known: dict[tuple[str, str], list[Outcome]] = {}
 
     def wrong(self, task: str, name: str, *, fact: str, question: str) -> Callable[[Program], Program]:
         """Decorate a program that must be caught by the task's own tests, and named."""
@@ -92,7 +93,7 @@ class Variants:
 
     def right(self, task: Task, subject: Program) -> bool:
         """Whether the program equals the solution on all probes."""
-        solved = self.outcomes(task.id, program(task.targets[0], SOLUTION_NAME))
+        solved = self._known_outcomes(task.id, "", lambda: program(task.targets[0], SOLUTION_NAME))
         return bool(solved) and self.equal(task.id, self.outcomes(task.id, subject), solved)
 
     def mistakes(self, task: Task, subject: Program) -> list[Variant]:
@@ -100,7 +101,16 @@ class Variants:
         mine = self.outcomes(task.id, subject)
         if not mine or None in mine or self.right(task, subject):
             return []
-        return [v for v in self.wrong_of(task.id) if self.equal(task.id, mine, self.outcomes(task.id, v.program))]
+        return [v for v in self.wrong_of(task.id) if self.equal(task.id, mine, self._outcomes_of(v))]
+
+    def _outcomes_of(self, variant: Variant) -> list[Outcome]:
+        return self._known_outcomes(variant.task, variant.name, lambda: variant.program)
+
+    def _known_outcomes(self, task: str, name: str, subject: Callable[[], Program]) -> list[Outcome]:
+        """The outcomes of a variant, or of the solution under an empty name: computed once, they do not change."""
+        if (task, name) not in self._known:
+            self._known[task, name] = self.outcomes(task, subject())
+        return self._known[task, name]
 
     def culprits(self, task: Task, subject: Program, needs: Sequence[Task]) -> list[Task]:
         """The needs that make a right program wrong: with the solution's in their place it equals the solution.

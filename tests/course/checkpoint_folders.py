@@ -95,6 +95,12 @@ def write_checkpoint(
     return folder
 
 
+def chatting(folder: Path, context: int, template: str = CHAT_TEMPLATE) -> Path:
+    """A model with a chat template, whose answers have no end."""
+    settings = {"chat_template": template}
+    return write_checkpoint(folder, small(), config={"max_position_embeddings": context}, tokenizer_config=settings)
+
+
 def put_json(file: Path, contents: Any) -> None:
     file.write_text(json.dumps(contents, ensure_ascii=False), encoding="utf-8")
 

@@ -41,7 +41,8 @@ class Terminal:
         os.close(self.ours)
 
     def type(self, text: str) -> None:
-        """Press these keys."""
+        """Press these keys, as late as a person would: between its prompt and its waiting, readline loses a signal."""
+        time.sleep(0.1)
         os.write(self.ours, text.encode())
 
     def wait_for(self, text: str) -> str:

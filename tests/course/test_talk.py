@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.course.checkpoint_folders import CHAT_TEMPLATE, small, write_checkpoint
+from tests.course.checkpoint_folders import chatting, small
 
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.transcripts import Edit, Scenario, checkout_for
@@ -28,10 +28,7 @@ def run(*args, checkout: Path = ROOT, typed: str = "") -> subprocess.CompletedPr
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """A model that babbles, without an end."""
-    folder = tmp_path_factory.mktemp("models") / "babbler"
-    settings = {"chat_template": CHAT_TEMPLATE}
-    return write_checkpoint(folder, small(), config={"max_position_embeddings": 2000}, tokenizer_config=settings)
+    return chatting(tmp_path_factory.mktemp("models") / "babbler", context=2000)
 
 
 def generate(model, *args, **kwargs):
@@ -95,6 +92,16 @@ def test_what_is_wrong_is_one_line(model, args, line):
     done = run(*(model if a == "MODEL" else a for a in args))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(line)
+    assert done.stderr.count("\n") == 1
+
+
+def test_damaged_checkpoints_are_one_line_too(checkpoint):
+    folder = checkpoint(small())
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+    done = run("generate", "x", "--model", folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{file} is truncated or damaged: it has ")
     assert done.stderr.count("\n") == 1
 
 

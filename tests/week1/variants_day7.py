@@ -818,7 +818,7 @@ def occurring(program, rows, tokens=None, draws=DRAWS, **settings):
 @day.probe("1.7.5")
 def sampler_greedy(program):
     logits, tokens = normals(51)(4, 7), [[0, 1, 2, 3], [5, 6], [], [4, 3, 2]]
-    return ids(program(temp=0), logits, tokens), ids(program(temp=0.0, repetition_penalty=4.0), logits, tokens)
+    return ids(program(temp=0), logits, tokens), ids(program(temp=0.0, repetition_penalty=4.0), logits, tokens), logits
 
 
 @day.probe("1.7.5")
