@@ -114,6 +114,15 @@ def where(target: Target, package: str) -> str:
         return f"{package}/{file.name}"
 
 
+def holds_stub(task: Task, package: str) -> bool:
+    """Whether the file of a task still raises what its stub raises: nobody has finished it, whatever it waits for."""
+    try:
+        text = (ROOT / package / f"{task.targets[0].module}.py").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return f'raise NotImplementedError("{task.label}")' in text
+
+
 def chapter(task: Task) -> str:
     """The path of the task's chapter."""
     return (BOOK / "src" / load_course().day(task.week, task.day).chapter).relative_to(ROOT).as_posix()

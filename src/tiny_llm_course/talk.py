@@ -32,8 +32,8 @@ def generate(engine: Engine, prompt: str, max_tokens: int, sampling: Sampling) -
         write(prompt)
         show(answer)
         note(answer.summary())
-    except BrokenPipeError:
-        return no_reader()
+    except OSError as error:
+        return nowhere_to_write(error)
     return INTERRUPTED if answer.stopped == "interrupted" else 0
 
 
@@ -84,8 +84,8 @@ def chat(engine: Engine, max_tokens: int, sampling: Sampling) -> int:
             if answer.stopped == "interrupted" and not on_terminal():
                 return INTERRUPTED
             messages = [*asked, {"role": "assistant", "content": text}]
-    except BrokenPipeError:
-        return no_reader()
+    except OSError as error:
+        return nowhere_to_write(error)
     return 0
 
 
@@ -119,8 +119,9 @@ def show(answer: Answer) -> str:
 
 
 def write(text: str) -> None:
-    """Put some of the model's text on stdout, at once."""
-    out = sys.stdout
+    """Put some of the model's text on stdout, at once; if the shell has closed it, nowhere."""
+    if (out := sys.stdout) is None:
+        return
     text = text.translate(CONTROLS) if out.isatty() else text
     out.write(text.encode(out.encoding, "replace").decode(out.encoding))
     out.flush()
@@ -132,14 +133,20 @@ def note(line: str) -> None:
     click.echo(line if plain else click.style(line, dim=True), err=True)
 
 
-def no_reader() -> int:
-    """As a program should that writes into a closed pipe: no word more, not even when Python flushes its files."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BrokenPipeError):
+def nowhere_to_write(error: OSError) -> int:
+    """The exit code when stdout or stderr is a closed pipe, of which nothing is said, or a full disk.
+
+    Both files are led to nowhere: Python would complain when it flushes them at its end.
+    """
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
             stream.flush()
-            continue
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    return NO_READER
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    if isinstance(error, BrokenPipeError):
+        return NO_READER
+    note(f"The text cannot be written: {error.strerror}")
+    return 2
 
 
 def on_terminal() -> bool:

@@ -126,6 +126,14 @@ def test_closed_output_ends_quietly(model):
             process.stderr.close()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="not run here: needs /dev/full")
+def test_a_full_disk_is_one_line(model):
+    with Path("/dev/full").open("w") as full:
+        args = ["generate", "Once", "--model", model, "--solution"]
+        done = subprocess.run(command(*args), cwd=ROOT, stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (2, b"The text cannot be written: No space left on device\n")
+
+
 def test_ctrl_c_ends_the_text(model):
     args = ["generate", "Once", "--model", model, "--max-tokens", "2000", "--solution"]
     process = subprocess.Popen(command(*args), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
