@@ -65,7 +65,7 @@ class Engine:
         if solution:
             load_solution()
         else:
-            sys.path.insert(0, str(LEARNER.parent))
+            sys.path.insert(0, str(LEARNER.parent))  # this checkout's, whatever else is installed
         with self.learners_code():
             config = self._part("config", "ModelConfig").from_dict(checkpoint.config)
             self.context_length: int = config.max_position_embeddings

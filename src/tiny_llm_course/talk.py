@@ -129,7 +129,7 @@ def write(text: str) -> None:
 
 def note(line: str) -> None:
     """Say something that is not the model's."""
-    plain = not sys.stderr.isatty() or bool(os.environ.get("NO_COLOR"))
+    plain = sys.stderr is None or not sys.stderr.isatty() or bool(os.environ.get("NO_COLOR"))
     click.echo(line if plain else click.style(line, dim=True), err=True)
 
 

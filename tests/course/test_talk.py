@@ -128,7 +128,7 @@ def test_closed_output_ends_quietly(model):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="not run here: needs /dev/full")
 def test_a_full_disk_is_one_line(model):
-    with Path("/dev/full").open("w") as full:
+    with Path("/dev/full").open("wb") as full:
         args = ["generate", "Once", "--model", model, "--solution"]
         done = subprocess.run(command(*args), cwd=ROOT, stdout=full, stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (2, b"The text cannot be written: No space left on device\n")
