@@ -158,7 +158,7 @@ def scaled_dot_product_attention_grouped(
         N.. x H x L x D, in query's dtype.
 
     Raises:
-        ValueError: H is not a multiple of H_kv, or mask is another string than "causal".
+        ValueError: H is not a multiple of H_kv, mask is another string than "causal", or it is "causal" and L > S.
 
     Source: Ainslie et al. 2023; `mx.fast.scaled_dot_product_attention`.
     """

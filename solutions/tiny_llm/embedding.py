@@ -41,7 +41,7 @@ class Embedding:
             x: N.. x E.
 
         Returns:
-            N.. x V, the dot product with each token's vector.
+            N.. x V, the dot product with each token's vector, in the dtype that x and the table share.
 
         Source: Press and Wolf 2017; `mlx.nn.Embedding.as_linear`.
         """

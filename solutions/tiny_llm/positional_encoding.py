@@ -1,5 +1,7 @@
 """RoPE: a token's position, written into the direction of its queries and keys."""
 
+import functools
+
 import mlx.core as mx
 
 
@@ -22,8 +24,15 @@ def rotation_angles(dims: int, seq_len: int, base: float) -> mx.array:
     if dims % 2:
         raise ValueError(f"dims is {dims}, but features turn in pairs, so an even number is needed")
     pair = mx.arange(dims // 2, dtype=mx.float32)
-    frequencies = mx.power(base, -2.0 * pair / dims)  # D/2, from 1 down to almost 1 / base
+    frequencies = mx.power(base, -2.0 * pair / dims)  # D/2, falling from 1 towards 1 / base
     return mx.arange(seq_len, dtype=mx.float32)[:, None] * frequencies
+
+
+@functools.lru_cache(maxsize=4)  # all layers of a model turn by the same tables: megabytes once, not once a layer
+def _tables(dims: int, seq_len: int, base: float) -> tuple[mx.array, mx.array]:
+    """The cosines and sines of all angles, each seq_len x D/2, float32."""
+    angles = rotation_angles(dims, seq_len, base)
+    return mx.cos(angles), mx.sin(angles)
 
 
 class RoPE:
@@ -44,8 +53,7 @@ class RoPE:
         Raises:
             ValueError: dims is odd.
         """
-        angles = rotation_angles(dims, seq_len, base)
-        self.cos, self.sin = mx.cos(angles), mx.sin(angles)  # seq_len x D/2, float32
+        self.cos, self.sin = _tables(dims, seq_len, base)
         self.dims, self.seq_len, self.traditional = dims, seq_len, traditional
 
     def __call__(self, x: mx.array, offset: slice | list[slice] | None = None) -> mx.array:

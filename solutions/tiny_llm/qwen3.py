@@ -196,6 +196,7 @@ class Qwen3Model:
 
         Raises:
             KeyError: a weight is missing.
+            ValueError: one of the embedding, the norms or the MLP has another shape than the config says.
         """
         self.embedding = Embedding(config.vocab_size, config.hidden_size, weights["model.embed_tokens.weight"])
         self.layers = []

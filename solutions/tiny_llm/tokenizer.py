@@ -102,13 +102,19 @@ class ByteLevelBPE:
         model, normalization = data["model"], (data.get("normalizer") or {}).get("type")
         steps = data.get("pre_tokenizer") or {}
         steps = steps.get("pretokenizers", [steps])
-        patterns = [step["pattern"].get("Regex") for step in steps if step.get("type") == "Split"]
         byte_level = [step for step in steps if step.get("type") == "ByteLevel"]
+        splits = [step for step in steps if step.get("type") == "Split"]
+        patterns = [step["pattern"].get("Regex") for step in splits]
+        added = data.get("added_tokens", [])
+        conditions = ("lstrip", "rstrip", "single_word", "normalized")
         for what, refused in {
             f"is of type {model.get('type')}": model.get("type") != "BPE" or model.get("byte_fallback"),
             "has no byte-level step": not byte_level,
             "adds a space before the text": any(step.get("add_prefix_space") for step in byte_level),
             "splits words in more than one way": len(patterns) > 1 or None in patterns,
+            "does more than split": any(step.get("behavior") != "Isolated" or step.get("invert") for step in splits),
+            "splits twice, or not at all": any(s.get("use_regex", True) == bool(patterns) for s in byte_level),
+            "finds special tokens only under conditions": any(t.get(c) for t in added for c in conditions),
             "finds whole words before it merges": model.get("ignore_merges"),
             f"normalises by {normalization}": normalization not in (None, "NFC", "NFD", "NFKC", "NFKD"),
         }.items():
@@ -117,7 +123,7 @@ class ByteLevelBPE:
         return cls(
             vocab=model["vocab"],
             merges=[tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in model["merges"]],
-            special_tokens={token["content"]: token["id"] for token in data.get("added_tokens", [])},
+            special_tokens={token["content"]: token["id"] for token in added},
             pattern=patterns[0] if patterns else GPT2_PATTERN,
             normalization=normalization,
         )

@@ -149,6 +149,7 @@ class Qwen3Model:
 
         Raises:
             KeyError: a weight is missing.
+            ValueError: one of the embedding, the norms or the MLP has another shape than the config says.
         """
         raise NotImplementedError("1.5.3 The model")
 

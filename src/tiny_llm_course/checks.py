@@ -120,7 +120,7 @@ def compare(
     wrong = ~same & ~(distance <= allowed)  # "not at most", so that a NaN distance is wrong
     if not wrong.any():
         return
-    worst = np.unravel_index(int(np.argmax(np.where(strange, np.inf, distance))), expected.shape)
+    worst = np.unravel_index(int(np.argmax(strange if strange.any() else distance)), expected.shape)
     where = f"at [{', '.join(str(int(i)) for i in worst)}]"
     wanted, got = float(expected[worst]), float(numbers[worst])
     digits = next((d for d in range(4, 17) if f"{wanted:.{d}g}" != f"{got:.{d}g}"), 17)

@@ -2,7 +2,9 @@
 
 import io
 import signal
+import subprocess
 import sys
+from functools import partial
 from importlib.util import find_spec
 
 import click
@@ -10,7 +12,7 @@ import click
 from . import dev_cli, engine_cli, progress
 from .grading import Limits, grade_day
 from .packages import LearnerError
-from .paths import LEARNER, ROOT, SOLUTION
+from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .registry import UsageError, load_course
 from .report import chapter, holds_stub, report_heading, report_results, say
 from .results import TaskResult
@@ -24,7 +26,7 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("names", nargs=-1, metavar="[1.1.2 | 1.1]...")
-@click.option("--week", type=int, help="The week to grade, together with --day.")
+@click.option("--week", type=int, help="The week of the day to grade; alone only with --solution.")
 @click.option("--day", type=int, help="The day to grade.")
 @click.option("--solution", is_flag=True, help="Grade solutions/tiny_llm instead of src/tiny_llm.")
 @click.option("--full", is_flag=True, help="Show pytest's own output, without limits of time and memory.")
@@ -48,7 +50,7 @@ def test(
     time_limit: float,
     memory_limit: float,
 ) -> int:
-    """Grade a day (--week 1 --day 1, or 1.1), a task (1.1.2), or everything you have started (nothing).
+    """Grade a day (--week 1 --day 1, or 1.1) or a task (1.1.2); without either, everything you have started.
 
     What stands after -- goes to pytest: pdm run test --week 1 --day 1 -- -k task_1
     """
@@ -62,6 +64,7 @@ def test(
     if oracle == "torch" and find_spec("torch") is None:
         raise UsageError("PyTorch is not installed here. Without --oracle torch its recorded answers are used.")
     for the_day, its_tasks in by_day(tasks):
+        heading = partial(report_heading, the_day, package, gap=bool(verdicts))
         results = grade_day(
             the_day,
             tasks=its_tasks,
@@ -69,15 +72,18 @@ def test(
             oracle=oracle,
             limits=limits,
             pytest_args=pytest_args,
-            begin=lambda day=the_day: None if everything else report_heading(day, package),  # type: ignore[misc]
+            begin=(lambda: None) if everything else heading,
         )
         if everything:
             results = [r for r in results if r.status != "not started" and not holds_stub(r.task, package)]
             if results:
-                report_heading(the_day, package)
+                heading()
         if results:
             report_results(results, package)
         verdicts += results
+    if len({(r.task.week, r.task.day) for r in verdicts}) > 1:
+        say()
+        say(f"{sum(r.status == 'passed' for r in verdicts)} of {len(verdicts)} tasks passed in all.", bold=True)
     if not verdicts:
         first = load_course().weeks[0].days[0]
         say(f"No task is started yet. Begin here: pdm run test --week {first.week} --day {first.number}")
@@ -99,6 +105,14 @@ def hint(name: str) -> int:
         say(f"That was the last one. The chapter: {chapter(task)}")
     progress.hint_shown(task.id, rung)
     return 0
+
+
+@cli.command()
+@click.option("--build", is_flag=True, help="Build it in book/book, and serve nothing.")
+def book(build: bool) -> int:
+    """Serve the book and open it in a browser; Ctrl-C ends it."""
+    command = ["mdbook", "build"] if build else ["mdbook", "serve", "--open"]
+    return subprocess.run([*command, str(BOOK)]).returncode
 
 
 cli.add_command(engine_cli.generate)

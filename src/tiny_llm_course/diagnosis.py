@@ -1,6 +1,7 @@
 """What an exception of a graded test means to the learner."""
 
 import dataclasses
+import itertools
 import os
 import re
 import traceback
@@ -61,11 +62,12 @@ def _not_importable(error: NotImportable, package: Path) -> Finding:
 
 def learner_frames(error: BaseException, package: Path) -> tuple[str, ...]:
     """The graded package's own lines on the way to an error, innermost last: `src/tiny_llm/basics.py:12  code`."""
-    return tuple(
+    lines = [
         shortened(f"{Path(frame.filename).relative_to(ROOT).as_posix()}:{frame.lineno}  {frame.line or ''}".rstrip())
         for frame in traceback.extract_tb(error.__traceback__)
         if Path(frame.filename).is_relative_to(package)
-    )
+    ]
+    return tuple(line for line, _ in itertools.groupby(lines))  # a comprehension is a frame of its own
 
 
 def first_line(error: BaseException) -> str:

@@ -163,7 +163,7 @@ class Engine:
 
     def _what_failed(self, error: BaseException) -> str:
         from .diagnosis import finding_of, first_line
-        from .report import where
+        from .report import few, where
 
         package = self.package.relative_to(ROOT).as_posix()
         if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(self.package):
@@ -174,7 +174,7 @@ class Engine:
             place = where(load_course().task(finding.blocker).targets[0], package)
             return f"{finding.headline}, {place} (the solved engine runs with --solution)"
         if finding.frames or isinstance(error, AttributeError):  # the latter: a file lacks a name
-            return "\n  ".join([f"{package}: {finding.headline}", *finding.frames])
+            return "\n  ".join([f"{package}: {finding.headline}", *few(finding.frames)])
         return f"{package} gave the engine what it cannot use: {type(error).__name__}: {first_line(error)}"
 
 

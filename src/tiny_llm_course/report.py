@@ -27,8 +27,10 @@ def say(text: str = "", *, colour: str | None = None, bold: bool = False) -> Non
     click.echo(click.style(text, fg=colour, bold=bold or None) if use_colour else text)
 
 
-def report_heading(day: Day, package: str) -> None:
-    """Print which day is graded; at once, as grading can take a while."""
+def report_heading(day: Day, package: str, gap: bool = False) -> None:
+    """Print which day is graded; at once, as grading can take a while. `gap` keeps it apart from the day before."""
+    if gap:
+        say()
     say(f"Week {day.week}, day {day.number}: {day.title}  ({package})", bold=True)
     say()
     sys.stdout.flush()
@@ -89,9 +91,13 @@ def _report_finding(finding: Finding) -> None:
         say(f"      {line}")
     if finding.case:
         say(f"      case      {finding.case}")
-    shown = finding.frames if len(finding.frames) <= 4 else (*finding.frames[:2], "...", *finding.frames[-2:])
-    for frame in shown:
+    for frame in few(finding.frames):
         say(f"      {frame}")
+
+
+def few(frames: Sequence[str]) -> list[str]:
+    """The outermost and innermost lines of a long way to an error."""
+    return list(frames) if len(frames) <= 4 else [*frames[:2], "...", *frames[-2:]]
 
 
 def _report_prints(count: int, lines: Sequence[str], checks: int) -> None:

@@ -15,6 +15,7 @@ from .registry import UsageError
 Messages = list[dict[str, str]]
 HELP = "/reset forgets, /quit or Ctrl-D leaves, Ctrl-C stops an answer."
 COMMAND = re.compile(r"/\w*")
+COMMANDS = ("/help", "/reset", "/quit")
 INTERRUPTED, NO_READER = 130, 141  # exit codes as shells have them for Ctrl-C, and for a closed pipe
 # What would move the cursor or change colours is shown as a sign: a model may say anything.
 CONTROLS = {code: 0x2400 + code for code in range(32) if code not in b"\n\t"}
@@ -63,7 +64,7 @@ def chat(engine: Engine, max_tokens: int, sampling: Sampling) -> int:
                     messages = []
                     note("The conversation is forgotten.")
                     continue
-                case word if COMMAND.fullmatch(word):
+                case word if COMMAND.fullmatch(word) or word.split()[0] in COMMANDS:
                     note(f"There is no command {word}; /help lists them.")
                     continue
             asked: Messages = [*messages, {"role": "user", "content": line}]
@@ -83,7 +84,8 @@ def chat(engine: Engine, max_tokens: int, sampling: Sampling) -> int:
                 continue
             if answer.stopped == "interrupted" and not on_terminal():
                 return INTERRUPTED
-            messages = [*asked, {"role": "assistant", "content": text}]
+            if text:  # a question without any answer is as if not asked
+                messages = [*asked, {"role": "assistant", "content": text}]
     except OSError as error:
         return nowhere_to_write(error)
     return 0

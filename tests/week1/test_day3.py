@@ -228,6 +228,12 @@ def test_task_2_grouped_refuses_uneven_groups():
         mx.eval(grouped(query, key, value))
 
 
+def test_task_2_grouped_refuses_a_causal_mask_for_more_queries_than_keys():
+    query, key, value = normals(17)(2, 4, 6, 3), normals(18)(2, 2, 5, 3), normals(19)(2, 2, 5, 3)
+    with raises_value_error('float32, query 2 x 4 x 6 x 3, key 2 x 2 x 5 x 3, value 2 x 2 x 5 x 3, mask "causal"'):
+        mx.eval(attention.scaled_dot_product_attention_grouped(query, key, value, mask="causal"))
+
+
 def test_task_2_grouped_refuses_unknown_masks():
     query, key, value = grouped_inputs(13)
     with raises_value_error("float32, query 5 x 6 x 4 x 8, key 5 x 2 x 7 x 8, value 5 x 2 x 7 x 8, mask future"):
