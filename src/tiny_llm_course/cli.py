@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import click
 
 from . import dev_cli, engine_cli, progress
-from .grading import Limits, grade_day
+from .grading import Limits, NothingSelected, grade_day
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .registry import UsageError, load_course
@@ -65,15 +65,20 @@ def test(
         raise UsageError("PyTorch is not installed here. Without --oracle torch its recorded answers are used.")
     for the_day, its_tasks in by_day(tasks):
         heading = partial(report_heading, the_day, package, gap=bool(verdicts))
-        results = grade_day(
-            the_day,
-            tasks=its_tasks,
-            solution=solution,
-            oracle=oracle,
-            limits=limits,
-            pytest_args=pytest_args,
-            begin=(lambda: None) if everything else heading,
-        )
+        try:
+            results = grade_day(
+                the_day,
+                tasks=its_tasks,
+                solution=solution,
+                oracle=oracle,
+                limits=limits,
+                pytest_args=pytest_args,
+                begin=(lambda: None) if everything else heading,
+            )
+        except NothingSelected:
+            if len(by_day(tasks)) == 1:
+                raise
+            continue  # -k may mean the checks of another day
         if everything:
             results = [r for r in results if r.status != "not started" and not holds_stub(r.task, package)]
             if results:
@@ -84,6 +89,8 @@ def test(
     if len({(r.task.week, r.task.day) for r in verdicts}) > 1:
         say()
         say(f"{sum(r.status == 'passed' for r in verdicts)} of {len(verdicts)} tasks passed in all.", bold=True)
+    if not verdicts and pytest_args:
+        raise UsageError(f"No check fits {' '.join(pytest_args)}.")
     if not verdicts:
         first = load_course().weeks[0].days[0]
         say(f"No task is started yet. Begin here: pdm run test --week {first.week} --day {first.number}")

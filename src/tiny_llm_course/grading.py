@@ -32,6 +32,10 @@ STEP = 1.0  # seconds that one look counts at most: a machine that slept did not
 START = 60.0  # seconds a child may take for what is not the learner's: starting Python, importing the tests
 
 
+class NothingSelected(UsageError):
+    """No check of a day fits what was typed after the dashes."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Limits:
     """What one task may take: seconds of wall time, and bytes of resident memory of the whole child."""
@@ -55,7 +59,8 @@ def grade_day(
     `begin` is called once, as soon as it is known that there is something to grade.
 
     Raises:
-        UsageError: pytest did not understand `pytest_args`, or they select nothing.
+        UsageError: pytest did not understand `pytest_args`.
+        NothingSelected: they select nothing.
     """
     wanted = list(day.tasks if tasks is None else tasks)
     results = {task.id: TaskResult(task) for task in wanted}
@@ -85,7 +90,7 @@ def grade_day(
             raise UsageError(f"The tests could not be run: {run.last_words()}")
     selected = [result for result in results.values() if result.checks]
     if not selected:
-        raise UsageError(f"No check of day {day.number} of week {day.week} fits {' '.join(pytest_args)}.")
+        raise NothingSelected(f"No check of day {day.number} of week {day.week} fits {' '.join(pytest_args)}.")
     return selected
 
 

@@ -64,6 +64,14 @@ def test_what_stands_after_the_dashes_goes_to_pytest():
     assert "1.1.1" not in done.stdout
 
 
+def test_a_selection_may_fit_one_day_of_several():
+    done = tiny_llm("test", "1.1", "1.2", "--solution", "--", "-k", "rope_refuses_odd")
+    assert done.returncode == 0
+    assert "1.2.2 RoPE: passed, 1 check\n" in done.stdout
+    nothing = tiny_llm("test", "1.1", "1.2", "--solution", "--", "-k", "nothing")
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (2, "", "No check fits -k nothing.\n")
+
+
 @pytest.mark.parametrize(
     ("number", "status", "words"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "")]
 )
