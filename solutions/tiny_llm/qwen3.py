@@ -74,6 +74,9 @@ class Qwen3MultiHeadAttention:
         Returns:
             N x L x E, in x's dtype.
 
+        Raises:
+            ValueError: L is more than max_seq_len.
+
         Source: the Qwen3 report, 2025, section 2; `mlx_lm.models.qwen3.Attention`.
         """
         query = mx.unflatten(linear(x, self.wq, self.bq), -1, (self.num_heads, -1))  # N x L x H x D

@@ -68,6 +68,9 @@ class Qwen3MultiHeadAttention:
         Returns:
             N x L x E, in x's dtype.
 
+        Raises:
+            ValueError: L is more than max_seq_len.
+
         Source: the Qwen3 report, 2025, section 2; `mlx_lm.models.qwen3.Attention`.
         """
         raise NotImplementedError("1.3.3 Qwen3 attention")

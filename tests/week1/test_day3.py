@@ -410,6 +410,13 @@ def test_task_3_qwen3_norm_makes_lengths_equal(longer, seed):
     compare(second, to_float64(first), mx.float32, 1e-5, case, x.size)
 
 
+def test_task_3_qwen3_refuses_more_tokens_than_max_seq_len():
+    """The layer of these tests takes 16."""
+    qwen_attention(*qwen_inputs(20, length=16))
+    with raises_value_error("float32, x 4 x 17 x 7, max_seq_len 16"):
+        mx.eval(qwen_attention(*qwen_inputs(20, length=17)))
+
+
 def test_task_3_qwen3_refuses_uneven_groups():
     wq, wk, wo = mx.zeros((20, 7)), mx.zeros((8, 7)), mx.zeros((7, 20))
     with raises_value_error("hidden_size 7, num_heads 5, num_kv_heads 2, head_dim 4"):

@@ -407,6 +407,12 @@ def test_task_2_decode_skips_special_tokens():
     ids = [START, 615, STOP, 281, 267, END, 486]
     check_decode(ids, "That is\U0001f415", "by hand", skip_special_tokens=True)
     check_decode(ids, "<|im_start|>That<|im_end|> is\ufffd<|endoftext|>\ufffd\ufffd", "by hand")
+    bpe = by_hand(SPECIALS)  # the same letters of the alphabet, other ids of the special tokens
+    for token, number in SPECIALS.items():
+        case = f"token {number}, which is the special token {token!r}, skipped"
+        with noted(case):
+            text = bpe.decode([THAT, number, DOG], skip_special_tokens=True)
+        same_text(text, "thatdog", case)
 
 
 def test_task_2_decode_takes_an_iterator():

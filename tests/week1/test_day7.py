@@ -92,9 +92,10 @@ def test_task_1_penalty_formula(penalty, dtype):
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_task_1_penalty_every_token_used(rows):
-    """Positive and negative logits in one row, all of them used."""
+    """Positive and negative logits in one row, all of them used, if only long ago."""
     logits = normals(2)(rows, 7, spread=3.0)
     agrees(sampler.penalize_repetition, penalty64, logits, [[*range(7)]] * rows, 1.5, seed=2)
+    agrees(sampler.penalize_repetition, penalty64, logits, [[*range(7), *[0] * 200]] * rows, 1.5, seed=2)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
