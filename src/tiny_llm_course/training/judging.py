@@ -1,0 +1,62 @@
+"""How well a PyTorch model predicts stories that it has not seen, and what it writes by itself."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from .packing import Tokens
+
+IGNORED = -100  # what cross-entropy leaves out
+
+
+def mixed_precision(device: torch.device) -> torch.autocast:
+    """Products in bfloat16, sums in float32."""
+    return torch.autocast(device.type, torch.bfloat16)
+
+
+def batches(rows: list[Tokens], tokens: int = 8192) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Rows of unlike lengths as inputs and targets of B x L, about `tokens` in each, the shorter filled up."""
+    ordered = sorted(rows, key=len)
+    while ordered:
+        count = max(1, tokens // len(ordered[-1]))
+        taken, ordered = ordered[-count:], ordered[:-count]
+        table = np.full((len(taken), max(map(len, taken))), IGNORED)
+        for row, filled in zip(taken, table, strict=True):
+            filled[: len(row)] = row
+        both = torch.from_numpy(table)
+        yield both[:, :-1].clamp(min=0), both[:, 1:]
+
+
+@torch.no_grad()
+def loss_on(model: torch.nn.Module, rows: list[Tokens], device: torch.device) -> float:
+    """Nats per token, each row by itself."""
+    model.eval()
+    total, count = 0.0, 0
+    for inputs, targets in batches(rows):
+        with mixed_precision(device):
+            logits = model(inputs.to(device))
+        flat = targets.flatten().to(device)
+        total += F.cross_entropy(logits.float().flatten(0, 1), flat, ignore_index=IGNORED, reduction="sum").item()
+        count += int((flat != IGNORED).sum())
+    model.train()
+    return total / count
+
+
+@torch.no_grad()
+def continuation(
+    model: torch.nn.Module, prompt: list[int], end: set[int], seed: int, device: torch.device, most: int = 80
+) -> list[int]:
+    """Tokens that the model writes after the prompt, at temperature 0.7."""
+    model.eval()
+    draw = torch.Generator().manual_seed(seed)
+    tokens = list(prompt)
+    while len(tokens) - len(prompt) < most:
+        logits = model(torch.tensor([tokens], device=device))[0, -1].float().cpu()
+        token = int(torch.multinomial((logits / 0.7).softmax(dim=-1), 1, generator=draw))
+        if token in end:
+            break
+        tokens.append(token)
+    model.train()
+    return tokens[len(prompt) :]

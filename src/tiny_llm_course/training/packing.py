@@ -1,0 +1,78 @@
+"""From stories to rows of tokens: every epoch in another order, and with other stories told as answers."""
+
+import dataclasses
+import math
+import random
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from .conversations import conversation, small_talk, topics, words_for_things
+from .stories import END
+from .vocabulary import TURN_BEGIN, TURN_END
+
+Tokens = NDArray[np.int64]
+# One exchange of small talk for so many stories.
+SMALL_TALK_ONE_IN = 60
+
+
+class Packer:
+    """Stories as tokens, and epochs made of them."""
+
+    def __init__(self, stories: list[str], tokenizer: Tokenizer, context: int, chat_share: float, seed: int) -> None:
+        self.stories, self.context, self.chat_share, self.seed = stories, context, chat_share, seed
+        self._tokenizer = tokenizer
+        self._end = tokenizer.token_to_id(END)
+        self._plain = [encoding.ids for encoding in tokenizer.encode_batch(stories)]
+        things = words_for_things(stories) if chat_share else frozenset[str]()
+        self._topics = [topics(story, things) for story in stories] if chat_share else []
+
+    def epoch(self, number: int) -> Tokens:
+        """All stories once, packed: rows x (context + 1). The same number gives the same rows.
+
+        A row's last token is the next row's first: each token is predicted once. What does not fill a row is left out.
+        """
+        draw = random.Random(f"{self.seed} {number}")
+        order = list(range(len(self.stories)))
+        draw.shuffle(order)
+        tokens = [self._end]
+        for index in order:
+            if draw.random() < self.chat_share:
+                tokens += self._turns(conversation(self.stories[index], self._topics[index], draw))
+            else:
+                tokens += self._plain[index]
+            tokens.append(self._end)
+            if self.chat_share and draw.random() < 1 / SMALL_TALK_ONE_IN:
+                tokens += [*self._turns(small_talk(draw)), self._end]
+        starts = np.arange(0, len(tokens) - self.context, self.context)
+        rows = np.asarray(tokens)[starts[:, None] + np.arange(self.context + 1)]
+        return np.random.default_rng([self.seed, number]).permutation(rows)
+
+    def _turns(self, turns: list[tuple[str, str]]) -> list[int]:
+        text = "".join(f"{TURN_BEGIN}{role}\n{said}{TURN_END}\n" for role, said in turns)
+        ids: list[int] = self._tokenizer.encode(text).ids
+        return ids
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldOut:
+    """Stories to judge by: each a row by itself, with the mark of an end before and after it."""
+
+    rows: list[Tokens]
+    bytes: int  # of their texts, in UTF-8
+
+    def bits_per_byte(self, nats_per_token: float) -> float:
+        """The loss without the tokenizer in it, so that models with different ones can be compared.
+
+        The mark at the end of a story is predicted too, and is no byte.
+        """
+        return nats_per_token * sum(len(row) - 1 for row in self.rows) / math.log(2) / self.bytes
+
+
+def held_out(stories: list[str], tokenizer: Tokenizer, longest: int) -> HeldOut:
+    """The stories of at most `longest` tokens."""
+    end = tokenizer.token_to_id(END)
+    encoded = ((story, encoding.ids) for story, encoding in zip(stories, tokenizer.encode_batch(stories), strict=True))
+    fitting = [(len(story.encode()), np.array([end, *ids, end])) for story, ids in encoded if len(ids) < longest]
+    return HeldOut([row for _, row in fitting], sum(size for size, _ in fitting))

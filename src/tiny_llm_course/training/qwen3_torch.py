@@ -1,0 +1,125 @@
+"""Qwen3 in PyTorch, for training: the weights have a checkpoint's names, so what is trained loads everywhere.
+
+PyTorch, because on a CPU it trains several times faster than MLX. The course's own engine, in MLX, reads the result.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+# The spread of new weights, as in the models that this one takes after.
+INITIAL_SPREAD = 0.02
+
+
+class RMSNorm(nn.Module):
+    """Statistics in float32, the input's dtype out."""
+
+    def __init__(self, dim: int, eps: float) -> None:
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.ones(dim)), eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Any shape that ends in `dim`."""
+        wide = x.float()
+        return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps) * self.weight).to(x.dtype)
+
+
+class Attention(nn.Module):
+    """Grouped-query attention with normalized queries and keys."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__()
+        self.heads, self.kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+        self.dims = config["head_dim"]
+        hidden, eps = config["hidden_size"], config["rms_norm_eps"]
+        self.q_proj = nn.Linear(hidden, self.heads * self.dims, bias=False)
+        self.k_proj = nn.Linear(hidden, self.kv_heads * self.dims, bias=False)
+        self.v_proj = nn.Linear(hidden, self.kv_heads * self.dims, bias=False)
+        self.o_proj = nn.Linear(self.heads * self.dims, hidden, bias=False)
+        self.q_norm, self.k_norm = RMSNorm(self.dims, eps), RMSNorm(self.dims, eps)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, future: Tensor) -> Tensor:
+        """B x L x E to B x L x E."""
+        B, L, _ = x.shape
+        q = self.q_norm(self.q_proj(x).view(B, L, self.heads, self.dims)).transpose(1, 2)  # B x H x L x D
+        k = self.k_norm(self.k_proj(x).view(B, L, self.kv_heads, self.dims)).transpose(1, 2)  # B x H_kv x L x D
+        v = self.v_proj(x).view(B, L, self.kv_heads, self.dims).transpose(1, 2)
+        q, k = rotate(q, cos, sin).to(v.dtype), rotate(k, cos, sin).to(v.dtype)
+        # Written out: on a CPU PyTorch's fused attention takes three times as long for heads as small as these.
+        groups = q.reshape(B, self.kv_heads, -1, self.dims)  # B x H_kv x (H/H_kv * L) x D
+        scores = (groups @ k.transpose(-1, -2)).view(B, self.heads, L, L) * self.dims**-0.5 + future
+        weights = scores.softmax(dim=-1).to(v.dtype).view(B, self.kv_heads, -1, L)
+        attended = (weights @ v).view(B, self.heads, L, self.dims)
+        out: Tensor = self.o_proj(attended.transpose(1, 2).reshape(B, L, -1))
+        return out
+
+
+class MLP(nn.Module):
+    """SwiGLU."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__()
+        hidden, inner = config["hidden_size"], config["intermediate_size"]
+        self.gate_proj = nn.Linear(hidden, inner, bias=False)
+        self.up_proj = nn.Linear(hidden, inner, bias=False)
+        self.down_proj = nn.Linear(inner, hidden, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """B x L x E to B x L x E."""
+        out: Tensor = self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        return out
+
+
+class Block(nn.Module):
+    """One layer: attention and MLP, each behind a norm and beside a path that skips it."""
+
+    def __init__(self, config: dict[str, Any], dropout: float) -> None:
+        super().__init__()
+        hidden, eps = config["hidden_size"], config["rms_norm_eps"]
+        self.self_attn, self.mlp = Attention(config), MLP(config)
+        self.input_layernorm, self.post_attention_layernorm = RMSNorm(hidden, eps), RMSNorm(hidden, eps)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, future: Tensor) -> Tensor:
+        """B x L x E to B x L x E."""
+        x = x + self.dropout(self.self_attn(self.input_layernorm(x), cos, sin, future))
+        out: Tensor = x + self.dropout(self.mlp(self.post_attention_layernorm(x)))
+        return out
+
+
+class Qwen3(nn.Module):
+    """The model of a config.json with tied embeddings."""
+
+    def __init__(self, config: dict[str, Any], dropout: float = 0.0) -> None:
+        super().__init__()
+        self.model = nn.Module()
+        self.model.embed_tokens = nn.Embedding(config["vocab_size"], config["hidden_size"])
+        self.model.layers = nn.ModuleList(Block(config, dropout) for _ in range(config["num_hidden_layers"]))
+        self.model.norm = RMSNorm(config["hidden_size"], config["rms_norm_eps"])
+        for name, weight in self.named_parameters():
+            if weight.dim() == 2:
+                # What is added to the residual path starts smaller the more layers add to it.
+                last = name.endswith(("o_proj.weight", "down_proj.weight"))
+                scale = (2 * config["num_hidden_layers"]) ** -0.5 if last else 1.0
+                nn.init.normal_(weight, std=INITIAL_SPREAD * scale)
+        half = torch.arange(0, config["head_dim"], 2).float() / config["head_dim"]
+        angles = torch.outer(torch.arange(config["max_position_embeddings"]).float(), config["rope_theta"] ** -half)
+        self.register_buffer("cos", angles.cos(), persistent=False)
+        self.register_buffer("sin", angles.sin(), persistent=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits after every position: B x L to B x L x V."""
+        L = tokens.shape[1]
+        x = self.model.embed_tokens(tokens)
+        future = torch.full((L, L), float("-inf"), device=x.device).triu(1)  # added to the scores: L x S
+        for layer in self.model.layers:
+            x = layer(x, self.cos[:L], self.sin[:L], future)
+        return F.linear(self.model.norm(x), self.model.embed_tokens.weight)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """RoPE on halves: B x H x L x D, with the cosines and sines as L x D/2."""
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)

@@ -1,0 +1,103 @@
+"""A recipe: everything that decides how a model comes out, except the text. Read from a TOML file, checked at once."""
+
+import dataclasses
+import tomllib
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from ..registry import UsageError
+
+
+@dataclasses.dataclass(frozen=True)
+class Architecture:
+    """The measures of the model, as config.json names them."""
+
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    intermediate_size: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    rope_theta: float
+    rms_norm_eps: float
+    max_position_embeddings: int
+
+    def config(self) -> dict[str, Any]:
+        """What config.json says about the model's computation."""
+        return {
+            "architectures": ["Qwen3ForCausalLM"],
+            "model_type": "qwen3",
+            **dataclasses.asdict(self),
+            "hidden_act": "silu",
+            "attention_bias": False,
+            "tie_word_embeddings": True,
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """How the weights are found."""
+
+    seed: int
+    steps: int
+    rows: int  # of tokens in a step
+    context: int  # tokens in a row
+    learning_rate: float  # of AdamW, at the peak
+    muon_learning_rate: float  # of Muon for the matrices within the layers; 0 leaves them to AdamW
+    final_share: float  # of the peak, at the end
+    warmup: int  # steps
+    weight_decay: float
+    betas: list[float]
+    clip: float  # norm of the gradient at most
+    dropout: float
+    chat_share: float  # of the stories in an epoch told as the answer to a request
+    teacher_share: float  # of the loss that compares with the teacher, if there is one
+    every: int  # steps from one check, checkpoint and sample to the next
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """A model to be made."""
+
+    name: str
+    architecture: Architecture
+    schedule: Schedule
+
+
+def read_recipe(file: Path, **changes: Any) -> Recipe:
+    """The recipe in a TOML file; `changes` replace values of its schedule.
+
+    Raises:
+        UsageError: it lacks a value, or has one that is unknown or of the wrong type.
+    """
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{file} is not TOML: {error}") from error
+    table["schedule"] = {**table.get("schedule", {}), **changes}
+    architecture = _fill(Architecture, file, "model", table.get("model", {}))
+    schedule = _fill(Schedule, file, "schedule", table["schedule"])
+    if architecture.num_attention_heads % architecture.num_key_value_heads:
+        raise UsageError(f"{file}: num_attention_heads must be a multiple of num_key_value_heads")
+    if not schedule.context < architecture.max_position_embeddings:
+        raise UsageError(f"{file}: context must be below max_position_embeddings")
+    return Recipe(str(table.get("name", file.parent.name)), architecture, schedule)
+
+
+def _fill(kind: Any, file: Path, section: str, values: dict[str, Any]) -> Any:
+    types = get_type_hints(kind)
+    if unknown := sorted(set(values) - set(types)):
+        raise UsageError(f"{file}: [{section}] has {', '.join(unknown)}; known are {', '.join(types)}")
+    if missing := sorted(set(types) - set(values)):
+        raise UsageError(f"{file}: [{section}] lacks {', '.join(missing)}")
+    for name, value in values.items():
+        numbers = value if types[name] == list[float] else [value]
+        whole = types[name] is int
+        right = isinstance(numbers, list) and all(type(n) in ((int,) if whole else (int, float)) for n in numbers)
+        if not right or any(n < 0 for n in numbers):
+            what = "a whole number" if whole else "a number" if numbers is not value else "numbers"
+            raise UsageError(f"{file}: [{section}] {name} = {value!r}, expected {what}, not below 0")
+    return kind(**values)

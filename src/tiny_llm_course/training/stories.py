@@ -1,0 +1,40 @@
+"""The text to train on: one file, with `<|endoftext|>` between its stories; some of them are held out to judge by."""
+
+import hashlib
+from pathlib import Path
+
+from ..registry import UsageError
+
+END = "<|endoftext|>"
+# One story in so many is never trained on.
+HELD_OUT_ONE_IN = 32
+
+
+def read_stories(file: Path) -> list[str]:
+    """The stories of a text file, without white space around them; empty ones and repetitions are left out.
+
+    Raises:
+        UsageError: it cannot be read, is not UTF-8, or holds fewer than two stories.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8: {error}") from error
+    stories = list(dict.fromkeys(story.strip() for story in text.split(END) if story.strip()))
+    if len(stories) < 2:
+        raise UsageError(f"{file} holds {len(stories)} stories, expected several, with {END} between them")
+    return stories
+
+
+def split(stories: list[str]) -> tuple[list[str], list[str]]:
+    """Stories to train on, and stories held out.
+
+    A story's own text decides, so that it is held out whatever other stories there are and in whatever order.
+    """
+
+    def held_out(story: str) -> bool:
+        return int.from_bytes(hashlib.sha256(story.encode()).digest()[:4], "big") % HELD_OUT_ONE_IN == 0
+
+    return [s for s in stories if not held_out(s)], [s for s in stories if held_out(s)]

@@ -1,0 +1,288 @@
+"""The loop: one process or several, from a checkpoint where there is one.
+
+A step's rows, its dropout and its learning rate follow from the recipe's seed and the step's number alone. That is why
+a run that was stopped and resumed ends with the weights of one that was not.
+"""
+
+import ctypes
+import dataclasses
+import hashlib
+import json
+import math
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, distributed
+from torch.nn import functional as F
+from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
+
+from ..registry import UsageError
+from .export import export
+from .judging import continuation, loss_on, mixed_precision
+from .packing import Packer, Tokens, held_out
+from .qwen3_torch import Qwen3
+from .recipe import Recipe, Schedule
+from .stories import END
+from .vocabulary import TURN_END
+
+SAMPLE = "Once upon a time"
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What every process of a run needs to know."""
+
+    recipe: Recipe
+    stories: list[str]  # to train on
+    held_out: list[str]
+    tokenizer: str  # as tokenizer.json
+    out: Path
+    device: str
+    workers: int
+    teacher: Path | None  # a folder with a model of the same tokenizer
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where a stopped run goes on."""
+        return self.out / "training" / "checkpoint.pt"
+
+    def fingerprint(self) -> str:
+        """What must be the same for a run to go on: the recipe, the texts, and the teacher."""
+        parts = [dataclasses.asdict(self.recipe), self.stories, self.held_out, str(self.teacher)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@dataclasses.dataclass
+class Report:
+    """What the run says to whoever watches it."""
+
+    step: Callable[[int, float, float], None]  # number, loss, tokens in a second
+    check: Callable[[dict[str, Any], str], None]  # an entry of the log, a sample
+
+
+def share_of_peak(step: int, schedule: Schedule) -> float:
+    """The learning rate: up in a straight line, then down along half a cosine."""
+    if step < schedule.warmup:
+        return (step + 1) / schedule.warmup
+    done = (step - schedule.warmup) / max(1, schedule.steps - schedule.warmup)
+    return schedule.final_share + (1 - schedule.final_share) * (1 + math.cos(math.pi * done)) / 2
+
+
+def optimizers(model: torch.nn.Module, schedule: Schedule) -> list[torch.optim.Optimizer]:
+    """AdamW for every weight; or, if the recipe says so, Muon for the layers' matrices and AdamW for the rest."""
+    by_kind: dict[str, list[Tensor]] = {"matrix": [], "embedding": [], "norm": []}
+    for name, weight in model.named_parameters():
+        by_kind["norm" if weight.dim() == 1 else "embedding" if "embed_tokens" in name else "matrix"].append(weight)
+    betas = (schedule.betas[0], schedule.betas[1])
+    found: list[torch.optim.Optimizer] = []
+    if schedule.muon_learning_rate:
+        # Jordan et al. 2024: the step of a matrix is its momentum with all singular values brought near to one.
+        peak, decay = schedule.muon_learning_rate, schedule.weight_decay
+        found.append(torch.optim.Muon(by_kind.pop("matrix"), lr=peak, weight_decay=decay, momentum=0.95))
+    groups = [  # norms are not to shrink
+        {"params": weights, "weight_decay": 0.0 if kind == "norm" else schedule.weight_decay}
+        for kind, weights in by_kind.items()
+    ]
+    found.append(torch.optim.AdamW(groups, lr=schedule.learning_rate, betas=betas, fused=True))
+    for optimizer in found:
+        for group in optimizer.param_groups:
+            group["peak"] = group["lr"]
+    return found
+
+
+def load_weights(folder: Path, model: torch.nn.Module) -> None:
+    """The weights of a checkpoint's folder."""
+    import mlx.core as mx
+
+    arrays = mx.load(str(folder / "model.safetensors"))
+    assert isinstance(arrays, dict)
+    model.load_state_dict({name: torch.from_numpy(np.array(w.astype(mx.float32))) for name, w in arrays.items()})
+
+
+class Run:
+    """One process of a run; the first of them keeps the log and the checkpoints."""
+
+    def __init__(self, job: Job, rank: int = 0) -> None:
+        keep_memory()
+        self.job, self.rank, self.device = job, rank, torch.device(job.device)
+        schedule = job.recipe.schedule
+        config = job.recipe.architecture.config()
+        torch.manual_seed(schedule.seed)
+        self.model = Qwen3(config, schedule.dropout).to(self.device)
+        self.teacher: torch.nn.Module | None = None
+        if job.teacher:
+            self.teacher = Qwen3(json.loads((job.teacher / "config.json").read_text(encoding="utf-8"))).to(self.device)
+            load_weights(job.teacher, self.teacher)
+            self.teacher.eval()
+        self.optimizers = optimizers(self.model, schedule)
+        self.tokenizer = Tokenizer.from_str(job.tokenizer)
+        self.packer = Packer(job.stories, self.tokenizer, schedule.context, schedule.chat_share, schedule.seed)
+        self.step, self.epoch, self.row, self.seconds = 0, 0, 0, 0.0
+        self.log: list[dict[str, Any]] = []
+        if job.checkpoint.exists():
+            self._resume()
+        self._rows = self.packer.epoch(self.epoch)
+
+    def go(self, report: Report) -> bool:
+        """Train to the end, or until Ctrl-C; true if it is the end."""
+        schedule = self.job.recipe.schedule
+        stopped = False
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            nonlocal stopped
+            stopped = True
+
+        if self.rank == 0:
+            signal.signal(signal.SIGINT, stop)
+            unseen = held_out(self.job.held_out, self.tokenizer, len(self.model.cos))
+        began = time.perf_counter() - self.seconds
+        recent: list[float] = []
+        while self.step < schedule.steps and not stopped:
+            start = time.perf_counter()
+            recent.append(self._update())
+            self.step += 1
+            if self.rank:
+                continue
+            pace = schedule.rows * schedule.context / (time.perf_counter() - start)
+            report.step(self.step, recent[-1], pace)
+            if self.step % schedule.every == 0 or self.step == schedule.steps:
+                nats = loss_on(self.model, unseen.rows, self.device)
+                entry = {
+                    "step": self.step,
+                    "tokens": self.step * schedule.rows * schedule.context,
+                    "epoch": round(self.epoch + self.row / len(self._rows), 2),
+                    "loss": round(sum(recent) / len(recent), 4),
+                    "held_out_loss": round(nats, 4),
+                    "bits_per_byte": round(unseen.bits_per_byte(nats), 4),
+                }
+                self.log.append(entry)
+                self.seconds = time.perf_counter() - began
+                self._save()
+                report.check(entry, self._sample())
+                recent = []
+        if stopped:
+            self.seconds = time.perf_counter() - began
+            self._save()
+        return not stopped
+
+    def _update(self) -> float:
+        """One step of the optimizer; the loss before it, in nats per token."""
+        schedule = self.job.recipe.schedule
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["peak"] * share_of_peak(self.step, schedule)
+        torch.manual_seed((schedule.seed * 1_000_003 + self.step) * 64 + self.rank)
+        rows = self._next_rows()[self.rank :: self.job.workers]
+        self.model.zero_grad(set_to_none=False)
+        share = len(rows) / schedule.rows
+        loss = self._loss(torch.from_numpy(rows).to(self.device)) * share if len(rows) else torch.zeros(())
+        if len(rows):
+            loss.backward()
+        weights = list(self.model.parameters())
+        total = loss.detach().cpu()
+        if self.job.workers > 1:
+            gradients = [w.grad if w.grad is not None else torch.zeros_like(w) for w in weights]
+            flat = torch.cat([parameters_to_vector(gradients), total[None]])
+            distributed.all_reduce(flat)
+            vector_to_parameters(flat[:-1], gradients)
+            total = flat[-1]
+        clip_grad_norm_(weights, schedule.clip)
+        for optimizer in self.optimizers:
+            optimizer.step()
+        return float(total)
+
+    def _loss(self, rows: Tensor) -> Tensor:
+        """Nats per token; with a teacher, partly the distance from what it would have predicted."""
+        inputs, targets = rows[:, :-1], rows[:, 1:].flatten()
+        with mixed_precision(self.device):
+            logits = self.model(inputs)
+        flat = logits.float().flatten(0, 1)
+        loss = F.cross_entropy(flat, targets)
+        if self.teacher is not None:
+            with torch.no_grad(), mixed_precision(self.device):
+                wanted = self.teacher(inputs).float().flatten(0, 1).softmax(dim=-1)
+            share = self.job.recipe.schedule.teacher_share
+            loss = (1 - share) * loss + share * F.cross_entropy(flat, wanted)
+        return loss
+
+    def _next_rows(self) -> Tokens:
+        wanted, taken = self.job.recipe.schedule.rows, []
+        while wanted:
+            if self.row == len(self._rows):
+                self.epoch, self.row = self.epoch + 1, 0
+                self._rows = self.packer.epoch(self.epoch)
+            part = self._rows[self.row : self.row + wanted]
+            taken.append(part)
+            self.row += len(part)
+            wanted -= len(part)
+        return np.concatenate(taken)
+
+    def _sample(self) -> str:
+        prompt = self.tokenizer.encode(END + SAMPLE).ids
+        ends = {self.tokenizer.token_to_id(END), self.tokenizer.token_to_id(TURN_END)}
+        written = continuation(self.model, prompt, ends, self.step, self.device)
+        return SAMPLE + str(self.tokenizer.decode(written))
+
+    def _save(self) -> None:
+        """The model as it is, for use, and what it takes to go on."""
+        export(self.job.out, self.job.recipe, self.model.state_dict(), self.tokenizer)
+        self.job.checkpoint.parent.mkdir(exist_ok=True)
+        state = {
+            "fingerprint": self.job.fingerprint(),
+            "model": self.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            **{name: getattr(self, name) for name in ("step", "epoch", "row", "seconds", "log")},
+        }
+        half_written = self.job.checkpoint.with_suffix(".part")
+        torch.save(state, half_written)
+        half_written.replace(self.job.checkpoint)
+
+    def _resume(self) -> None:
+        try:
+            state = torch.load(self.job.checkpoint, map_location=self.device)
+            same = state["fingerprint"] == self.job.fingerprint()
+        except Exception as error:  # torch and pickle have many
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise UsageError(f"{self.job.checkpoint} cannot be read: {reason}; delete it to begin anew") from error
+        if not same:
+            raise UsageError(
+                f"{self.job.out} holds a run with another recipe, text or teacher: name another --out, or delete it"
+            )
+        self.model.load_state_dict(state["model"])
+        for optimizer, kept in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(kept)
+        for name in ("step", "epoch", "row", "seconds", "log"):
+            setattr(self, name, state[name])
+
+
+def assist(rank: int, job: Job, meeting: str) -> None:
+    """What the other processes do: the same steps on other rows. The first process ends them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    join(rank, job, meeting)
+    with suppress(RuntimeError):  # the first process has left
+        Run(job, rank).go(Report(lambda *_: None, lambda *_: None))
+
+
+def join(rank: int, job: Job, meeting: str) -> None:
+    """Meet the other processes at a file. Each computes in one thread, because all wait for one another at each step."""
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=job.workers)
+
+
+def keep_memory() -> None:
+    """On Linux: what a step has freed, the next one gets again without asking the system for it."""
+    if sys.platform != "linux":
+        return
+    trim_threshold, mmap_threshold = -1, -3  # malloc.h of glibc
+    with suppress(OSError, AttributeError):
+        for parameter in (trim_threshold, mmap_threshold):
+            ctypes.CDLL(None).mallopt(parameter, 1 << 30)
