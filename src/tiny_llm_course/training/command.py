@@ -1,8 +1,12 @@
 """`pdm run train`: checks what was asked for, starts the processes of the run, and shows how far it is."""
 
+import dataclasses
+import hashlib
+import json
 import math
 import multiprocessing
 import os
+import platform
 import sys
 import tempfile
 import time
@@ -60,10 +64,29 @@ def train(
     if not finished:
         print(f"Stopped at step {run.step}. The same command goes on from there.")
         return 130
+    _write_record(run, (text, *also))
     print(
         f'Done in {run.seconds / 60:.0f} minutes of training. Try it: pdm run generate "Once upon a time" --model {out}'
     )
     return 0
+
+
+def _write_record(run: Run, texts: tuple[Path, ...]) -> None:
+    """training/record.json: what a model card says about how the model was made."""
+    job = run.job
+    record = {
+        **dataclasses.asdict(job.recipe),
+        "texts": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in texts},
+        "stories": len(job.stories),
+        "held_out": len(job.held_out),
+        "teacher": job.teacher.name if job.teacher else None,
+        "weights": sum(w.numel() for w in run.model.parameters()),
+        "machine": f"{platform.system()} {platform.machine()}, {job.device}, {job.workers} processes",
+        "torch": torch.__version__,
+        "minutes": round(run.seconds / 60),
+        "log": run.log,
+    }
+    (job.checkpoint.parent / "record.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def _tokenizer(teacher: Path | None, stories: list[str], recipe: Recipe) -> str:
@@ -122,7 +145,7 @@ def _progress(recipe: Recipe, start: int) -> Iterator[Report]:
             f"loss {entry['loss']:.3f}, held out {entry['held_out_loss']:.3f}, {entry['bits_per_byte']:.3f} bits a byte"
         )
         console.print(f"step {entry['step']}: {figures}; {left / 60:.0f} minutes left", markup=False)
-        console.print("  " + sample.replace("\n", "\n  "), markup=False, style="dim")
+        console.print("  " + sample.replace("\n", "\n  "), markup=False, style="dim", soft_wrap=True)
 
     with bar:
         yield Report(step, check)

@@ -113,6 +113,7 @@ class Run:
 
     def __init__(self, job: Job, rank: int = 0) -> None:
         keep_memory()
+        torch.set_num_threads(1)  # more would wait for one another at every product, and processes do so once a step
         self.job, self.rank, self.device = job, rank, torch.device(job.device)
         schedule = job.recipe.schedule
         config = job.recipe.architecture.config()
@@ -273,8 +274,7 @@ def assist(rank: int, job: Job, meeting: str) -> None:
 
 
 def join(rank: int, job: Job, meeting: str) -> None:
-    """Meet the other processes at a file. Each computes in one thread, because all wait for one another at each step."""
-    torch.set_num_threads(1)
+    """Meet the other processes at a file."""
     distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=job.workers)
 
 

@@ -1,0 +1,134 @@
+"""How good the embedded models are, on stories that they have not seen.
+
+    pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt --requests 60
+
+Those are the texts that the models were trained on (models/gather_stories.py makes them); the models are judged by the
+stories that were held out. Beside them stands what counting can do: a 5-gram model with Kneser-Ney smoothing, fed with
+the same stories. `--other` names further models to judge. Prints a table: bits per byte, which leaves the tokenizer out
+of the comparison, and the rest. The models run in the course's own engine, solved.
+
+With `--requests`, mlx-lm lets the model answer as many requests for a story about a thing that the held-out stories are
+about, at the model's own temperature, and counts the answers that name the thing at least twice.
+"""
+
+import argparse
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from kneser_ney import KneserNey
+from tokenizers import Tokenizer
+
+from tiny_llm_course.chat_template import render_chat
+from tiny_llm_course.checkpoint import load_checkpoint
+from tiny_llm_course.engine import Engine
+from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
+from tiny_llm_course.training.conversations import topics, words_for_things
+from tiny_llm_course.training.packing import HeldOut, held_out
+from tiny_llm_course.training.stories import read_stories, split
+
+ORDER = 5
+
+
+def main() -> None:
+    """Judge, print the table, and write the JSON if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("text", type=Path, help="the stories, of which some are held out")
+    parser.add_argument("--also", type=Path, action="append", default=[], help="more stories to count n-grams in")
+    parser.add_argument("--other", type=Path, action="append", default=[], help="the folder of another model")
+    parser.add_argument("--requests", type=int, default=0, help="how many requests to answer (default: 0)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    options = parser.parse_args()
+
+    stories, unseen = split(read_stories(options.text))
+    seen = [*stories, *(story for file in options.also for story in read_stories(file))]
+    print(
+        f"{len(unseen)} held-out stories, {sum(len(s.encode()) for s in unseen)} bytes; {len(seen)} stories to count in"
+    )
+    print(f"{'':22} {'weights':>10} {'MB':>6} {'bytes/token':>12} {'nats/token':>11} {'bits/byte':>10}")
+    rows = [counted(seen, unseen)]
+    show(rows[-1])
+    mx.set_default_device(mx.cpu)
+    for folder in [EMBEDDED_MODEL, MODELS / "tiny-qwen3-draft", *options.other]:
+        rows.append(judged(folder, unseen))
+        show(rows[-1])
+    figures: dict[str, Any] = {"held_out": len(unseen), "models": rows}
+    if options.requests:
+        figures["requests"] = answered(seen, unseen, options.requests)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+def counted(seen: list[str], unseen: list[str]) -> dict[str, Any]:
+    """The n-gram model, over the embedded model's tokens."""
+    tokenizer = Tokenizer.from_file(str(EMBEDDED_MODEL / "tokenizer.json"))
+    judges = held_out(unseen, tokenizer, sys.maxsize)
+    model = KneserNey(held_out(seen, tokenizer, sys.maxsize).rows, tokenizer.get_vocab_size(), ORDER)
+    nats = float(np.concatenate([-np.log(model.probabilities(row)) for row in judges.rows]).mean())
+    return row(f"{ORDER}-gram, Kneser-Ney", sum(len(level.grams) for level in model.levels), None, judges, nats)
+
+
+def judged(folder: Path, unseen: list[str]) -> dict[str, Any]:
+    """A model in the course's engine, in float32."""
+    engine = Engine(load_checkpoint(folder, mx.float32), solution=True)
+    judges = held_out(unseen, Tokenizer.from_file(str(folder / "tokenizer.json")), engine.context_length)
+    losses = []
+    for tokens in judges.rows:
+        logits = engine.model(mx.array(tokens[None, :-1]))[0]
+        chosen = mx.take_along_axis(logits, mx.array(tokens[1:, None]), axis=-1)[:, 0]
+        losses.append(np.array(mx.logsumexp(logits, axis=-1) - chosen))
+    size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    weights = sum(w.size for w in engine.checkpoint.weights.values())
+    return row(folder.name, weights, size, judges, float(np.concatenate(losses).mean()))
+
+
+def row(name: str, weights: int, size: int | None, judges: HeldOut, nats: float) -> dict[str, Any]:
+    """A line of the table."""
+    return {
+        "name": name,
+        "weights": weights,
+        "bytes": size,
+        "bytes_per_token": judges.bytes / sum(len(r) - 1 for r in judges.rows),
+        "nats_per_token": nats,
+        "bits_per_byte": judges.bits_per_byte(nats),
+    }
+
+
+def show(row: dict[str, Any]) -> None:
+    """Print a line of the table as soon as it is known."""
+    size = f"{row['bytes'] / 1e6:6.2f}" if row["bytes"] else f"{'-':>6}"
+    print(
+        f"{row['name']:22} {row['weights']:10,} {size} {row['bytes_per_token']:12.3f} {row['nats_per_token']:11.3f} "
+        f"{row['bits_per_byte']:10.3f}",
+        flush=True,
+    )
+
+
+def answered(seen: list[str], unseen: list[str], count: int) -> dict[str, Any]:
+    """How often an answer to "Write a story about X." is about X."""
+    from mlx_lm import generate, load
+    from mlx_lm.sample_utils import make_sampler
+
+    things = words_for_things(seen)
+    asked_for = sorted({about for story in unseen for about in topics(story, things) if about.count(" ") == 1})
+    asked_for = random.Random(0).sample(asked_for, min(count, len(asked_for)))
+    checkpoint = load_checkpoint(EMBEDDED_MODEL)
+    model, tokenizer = load(str(EMBEDDED_MODEL))
+    mx.random.seed(0)
+    sampler = make_sampler(checkpoint.sampling["temp"], checkpoint.sampling["top_p"])
+    follows, ends = 0, 0
+    for about in asked_for:
+        prompt = render_chat(checkpoint.chat_template, [{"role": "user", "content": f"Write a story about {about}."}])
+        story = generate(model, tokenizer, tokenizer.encode(prompt), max_tokens=500, sampler=sampler)
+        follows += story.lower().count(about.split()[1]) >= 2
+        ends += len(tokenizer.encode(story)) < 500
+    print(f"{follows} of {len(asked_for)} requested stories name their thing twice or more, {ends} end by themselves")
+    return {"asked": len(asked_for), "follow": follows, "end": ends}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""The text of a model card, with the figures of record.json and bench.json in it."""
+
+from typing import Any
+
+from gather_stories import SOURCES
+
+URL = "https://cdla.dev/sharing-1-0/"
+
+
+def card(record: dict[str, Any], bench: dict[str, Any]) -> str:
+    """README.md of a model."""
+    draft = record["teacher"] is not None
+    own = next(row for row in bench["models"] if row["name"] == record["name"])
+    parts = [_draft_head(record, own) if draft else _head(record, own, bench), _results(record, bench), _making(record)]
+    parts += [_samples(record), _limits(draft), _data(record)]
+    return "\n".join(parts)
+
+
+def _head(record: dict[str, Any], own: dict[str, Any], bench: dict[str, Any]) -> str:
+    c, asked = record["architecture"], bench["requests"]
+    return f"""# {record["name"]}
+
+A really trained Qwen3, small enough to come with the course: {record["weights"]:,} weights, {own["bytes"] / 1e6:.1f} MB in bfloat16.
+It tells short stories in simple English. It is the default of every `--model`:
+
+```text
+pdm run generate "Once upon a time" --solution
+pdm run chat --solution
+```
+
+Without `--solution` your own engine runs it. mlx-lm and transformers load the folder too, and give the same logits.
+
+| | |
+|---|---|
+| layers | {c["num_hidden_layers"]} |
+| hidden size E | {c["hidden_size"]} |
+| heads H, key-value heads H_kv | {c["num_attention_heads"]}, {c["num_key_value_heads"]} |
+| head dimension D | {c["head_dim"]}, so that H x D = {c["num_attention_heads"] * c["head_dim"]} is not E, as in Qwen3-0.6B |
+| MLP width | {c["intermediate_size"]} (SwiGLU) |
+| vocabulary V | {c["vocab_size"]}, embeddings tied |
+| RoPE theta | {c["rope_theta"]:,.0f} |
+| longest context | {c["max_position_embeddings"]} tokens; trained on {record["schedule"]["context"]} |
+
+Every size is a multiple of 64, so that each matrix can be quantized in groups of 64.
+
+It also answers a request in its chat template, `Write a story about a frog.`, with a story. Asked for {asked["asked"]} things that
+the held-out stories are about, it named the thing at least twice in {asked["follow"]} of its answers, and ended
+{asked["end"]} of them by itself within 500 tokens. Beyond a greeting it knows no other conversation."""
+
+
+def _draft_head(record: dict[str, Any], own: dict[str, Any]) -> str:
+    c = record["architecture"]
+    return f"""# {record["name"]}
+
+A draft model for [{record["teacher"]}](../{record["teacher"]}/README.md): {record["weights"]:,} weights, {own["bytes"] / 1e6:.2f} MB in bfloat16, the same
+tokenizer. In speculative decoding it proposes tokens, and the larger model checks several of them at once. By itself it tells
+stories that make less sense.
+
+```text
+pdm run generate "Once upon a time" --solution --model models/{record["name"]}
+```
+
+| | |
+|---|---|
+| layers | {c["num_hidden_layers"]} |
+| hidden size E | {c["hidden_size"]} |
+| heads H, key-value heads H_kv | {c["num_attention_heads"]}, {c["num_key_value_heads"]} |
+| head dimension D | {c["head_dim"]} |
+| MLP width | {c["intermediate_size"]} (SwiGLU) |
+| vocabulary V | {c["vocab_size"]}, embeddings tied |
+| RoPE theta | {c["rope_theta"]:,.0f} |
+
+It was trained on the same text to predict what the larger model predicts: {record["schedule"]["teacher_share"]:.0%} of its loss is the
+cross-entropy with the larger model's probabilities, the rest that with the text (Hinton et al. 2015)."""
+
+
+def _results(record: dict[str, Any], bench: dict[str, Any]) -> str:
+    rows = [
+        f"| {_called(row['name'])} | {row['weights']:,} | {row['nats_per_token']:.3f} | {row['bits_per_byte']:.3f} |"
+        for row in bench["models"]
+    ]
+    table = "\n".join(rows)
+    return f"""
+## How good it is
+
+{bench["held_out"]} stories were held out: no model saw them. What each predicts of them, per token of its own and in bits per byte,
+which leaves the tokenizer out of it:
+
+| model | weights or counts | nats a token | bits a byte |
+|---|---|---|---|
+{table}
+
+`pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt --requests {bench["requests"]["asked"]}` prints it, with the text
+made as below. The n-gram model counted the stories that the neural ones were trained on. The trial model is an earlier
+one, not in this repository; most of the held-out stories were in its training text, which flatters it here. On stories
+that it had not seen it reached 0.81 bits a character.
+
+![Loss over the tokens trained on](loss.svg)"""
+
+
+def _called(name: str) -> str:
+    return "the trial model, which has seen most of them" if name == "trial-model" else name
+
+
+def _making(record: dict[str, Any]) -> str:
+    s, last = record["schedule"], record["log"][-1]
+    teacher = f" --teacher models/{record['teacher']}" if record["teacher"] else ""
+    muon = (
+        f"Muon for the matrices within the layers (peak {s['muon_learning_rate']}), AdamW for the embedding and the norms "
+        f"(peak {s['learning_rate']})"
+        if s["muon_learning_rate"]
+        else f"AdamW (peak {s['learning_rate']})"
+    )
+    return f"""
+## How it was made
+
+```text
+pdm run python models/gather_stories.py FOLDER --out stories.txt
+pdm run train stories.txt --also stories-recased.txt --recipe models/{record["name"]}/recipe.toml{teacher} --out my-model
+```
+
+- {record["stories"]:,} stories to train on, {record["held_out"]} held out (those whose SHA-256, as a number, is a multiple of 32).
+- Tokenizer: {"the larger model's" if teacher else "byte-level BPE over words as Qwen cuts them, trained on the same stories"}, {record["architecture"]["vocab_size"]} tokens.
+- {s["steps"]} steps of {s["rows"]} rows of {s["context"]} tokens: {last["tokens"] / 1e6:.1f} million tokens, {last["epoch"]:.1f} times through the text.
+- {muon}; warm-up over {s["warmup"]} steps, then a cosine to {s["final_share"]:.0%} of the peak.
+- Weight decay {s["weight_decay"]}, dropout {s["dropout"]}, gradients clipped at {s["clip"]}, products in bfloat16, seed {s["seed"]}.
+- {s["chat_share"]:.0%} of the stories in each pass were told as the answer to a request: for a thing that the story's opening
+  names and that comes back, or for anybody who has a name there.
+- {record["minutes"]} minutes on {record["machine"]}, PyTorch {record["torch"]}.
+
+The same command with the same text and number of processes goes the same way; other processors round differently."""
+
+
+def _samples(record: dict[str, Any]) -> str:
+    stories = "\n\n".join(
+        f"**Seed {seed}**\n\n" + "\n".join(f"> {line}\n>" for line in text.splitlines()).removesuffix("\n>")
+        for seed, text in record["samples"].items()
+    )
+    model = f" --model models/{record['name']}" if record["teacher"] else ""
+    return f"""
+## Five samples, not chosen
+
+`pdm run generate "Once upon a time" --solution --seed 1{model} --max-tokens 400` writes the first on the machine named above,
+and so on with the other seeds; temperature 0.7, top-p 0.9.
+
+{stories}"""
+
+
+def _limits(draft: bool) -> str:
+    more = "" if draft else " Its answers to anything but a request for a story are stories, or nonsense."
+    return f"""
+## What it cannot do
+
+It has read nothing but stories for small children: it knows no facts, cannot count, reason, translate or follow
+instructions, and knows no language but English.{more} People and things change their names and places within a
+story, and what happens need not follow from what was said. The stories were written by large language models, and their
+habits and blind spots are in it: everybody is called Lily, Tim or Tom. It is for learning how an engine works, and for
+nothing else."""
+
+
+def _data(record: dict[str, Any]) -> str:
+    rows = "\n".join(f"| {s.repository} | {s.commit} | {s.path} |" for s in SOURCES)
+    hashes = "\n".join(f"- `{name}`: {digest}" for name, digest in record["texts"].items())
+    return f"""
+## Data and licence
+
+The text is part of TinyStories (Eldan and Li 2023, [arXiv:2305.07759](https://arxiv.org/abs/2305.07759)), written by GPT-3.5
+and GPT-4 and published under the [CDLA-Sharing-1.0]({URL}). That licence asks who publishes the
+data, changed or not, to do so under the same licence; it sets results of a computation on the data apart. The text is not
+in this repository. The weights are, under the repository's MIT licence. The parts of the text were found in
+
+| repository | commit | file |
+|---|---|---|
+{rows}
+
+The last of them has no capital letters; they were put back by rule, and none of its stories was held out. SHA-256 of what
+`gather_stories.py` makes of them:
+
+{hashes}
+"""
