@@ -201,7 +201,9 @@ def find_model(model: str | None) -> Path:
     if model is None:
         if not EMBEDDED_MODEL.is_dir():
             where = EMBEDDED_MODEL.relative_to(ROOT).as_posix()
-            raise UsageError(f"There is no model in {where} yet. Name a checkpoint's folder or Hub id with --model.")
+            raise UsageError(
+                f"{where} is missing: `git checkout {where}` brings it back, or name a model with --model."
+            )
         return EMBEDDED_MODEL
     path = Path(model)
     with suppress(OSError, RuntimeError, ValueError):  # too long, no such user, or no path at all

@@ -13,7 +13,7 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
             click.option("--solution", is_flag=True, help="Run the solved engine instead of yours."),
             click.option(
                 "--model",
-                help="A checkpoint's folder or Hub id (default: models/tiny-qwen3, still to come).",
+                help="A checkpoint's folder or Hub id (default: models/tiny-qwen3, which comes with the course).",
             ),
             click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="Of the weights."),
             click.option("--max-tokens", type=click.IntRange(min=1), default=256, show_default=True),

@@ -1,7 +1,8 @@
-"""Small random Qwen models, and what they compute in float64: a checkpoint's stand-in wherever a test needs a model.
+"""Small random Qwen models, the embedded one, and what they compute in float64.
 
-Their measures all differ, H * D is not E where the architecture allows it, no norm's weight is one, the two thetas
-differ, and eps is nobody's default: whatever a program mixes up or leaves out, it shows.
+The random ones are a checkpoint's stand-in wherever a test needs a model. Their measures all differ, H * D is not E
+where the architecture allows it, no norm's weight is one, the two thetas differ, and eps is nobody's default: whatever
+a program mixes up or leaves out, it shows.
 """
 
 import dataclasses
@@ -10,8 +11,10 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from .checkpoint import load_checkpoint
 from .checks import normals
 from .formulas import linear64, mlp64, qwen_attention64, rms_norm64
+from .paths import EMBEDDED_MODEL
 from .rounding import Array64, Round, exact, to_float64
 
 # As a config.json states them.
@@ -33,7 +36,7 @@ QWEN25: dict[str, Any] = {**QWEN3, "model_type": "qwen2", "hidden_size": 24, "he
 
 
 @dataclasses.dataclass(frozen=True)
-class RandomModel:
+class ReferenceModel:
     """The contents of a config.json, and weights under a checkpoint's names."""
 
     config: dict[str, Any]
@@ -49,13 +52,13 @@ class RandomModel:
         prefix = f"model.layers.{number}."
         return {name.removeprefix(prefix): w for name, w in self.weights.items() if name.startswith(prefix)}
 
-    def with_weights(self, **changed: mx.array) -> "RandomModel":
+    def with_weights(self, **changed: mx.array) -> "ReferenceModel":
         """The same model with some weights replaced or added."""
-        return RandomModel(self.config, self.weights | changed)
+        return ReferenceModel(self.config, self.weights | changed)
 
-    def without(self, name: str) -> "RandomModel":
+    def without(self, name: str) -> "ReferenceModel":
         """The same model with one weight missing."""
-        return RandomModel(self.config, {n: w for n, w in self.weights.items() if n != name})
+        return ReferenceModel(self.config, {n: w for n, w in self.weights.items() if n != name})
 
     def __str__(self) -> str:
         """How a failing case names the model."""
@@ -75,7 +78,7 @@ class RandomModel:
         return f"{name} ({sizes}, {layers}, theta {c['rope_theta']:.0f}, {head})"
 
 
-def random_model(config: dict[str, Any], seed: int, dtype: mx.Dtype = mx.float32, **changes: Any) -> RandomModel:
+def random_model(config: dict[str, Any], seed: int, dtype: mx.Dtype = mx.float32, **changes: Any) -> ReferenceModel:
     """A model with seeded weights; `changes` are entries of the config."""
     config = {**config, **changes}
     draw = normals(seed, dtype)
@@ -110,7 +113,13 @@ def random_model(config: dict[str, Any], seed: int, dtype: mx.Dtype = mx.float32
     weights["model.norm.weight"] = norm(hidden)
     if not config["tie_word_embeddings"]:
         weights["lm_head.weight"] = matrix(config["vocab_size"], hidden)
-    return RandomModel(config, weights)
+    return ReferenceModel(config, weights)
+
+
+def embedded_model(dtype: mx.Dtype = mx.float32) -> ReferenceModel:
+    """The trained model that comes with the course, in the same form."""
+    checkpoint = load_checkpoint(EMBEDDED_MODEL, dtype)
+    return ReferenceModel(checkpoint.config, checkpoint.weights)
 
 
 def random_tokens(seed: int, *shape: int, vocab_size: int = QWEN3["vocab_size"]) -> mx.array:
@@ -120,7 +129,7 @@ def random_tokens(seed: int, *shape: int, vocab_size: int = QWEN3["vocab_size"])
 
 def block64(
     x: Array64,
-    model: RandomModel,
+    model: ReferenceModel,
     mask: Array64 | str | None = None,
     number: int = 0,
     *,
@@ -152,7 +161,7 @@ def block64(
     return r(h + mlp64(normed, w["mlp.gate_proj.weight"], w["mlp.up_proj.weight"], w["mlp.down_proj.weight"], r=r))
 
 
-def model64(tokens: Array64, model: RandomModel, *, r: Round = exact) -> Array64:
+def model64(tokens: Array64, model: ReferenceModel, *, r: Round = exact) -> Array64:
     """The logits after every position."""
     table = to_float64(model.weights["model.embed_tokens.weight"])
     x = table[tokens.astype(int)]

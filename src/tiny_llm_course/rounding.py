@@ -6,6 +6,7 @@ and the distance between the two is the error that the dtype itself makes on the
 """
 
 from collections.abc import Callable
+from functools import cache
 
 import mlx.core as mx
 import numpy as np
@@ -26,6 +27,7 @@ def exact(x: Array64) -> Array64:
     return x
 
 
+@cache
 def rounding(dtype: mx.Dtype) -> Round:
     """A function that rounds float64 numbers to `dtype` and gives them back as float64."""
 

@@ -75,6 +75,7 @@ def checkout_for(scenario: Scenario) -> Iterator[Path]:
         checkout = Path(folder, "tiny-llm")
         for name in ("src", "solutions", "tests", "book", "pyproject.toml"):
             (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, checkout / name)
+        (checkout / "models").symlink_to(ROOT / "models")  # large, and only read
         _prepare(scenario, checkout / "src" / "tiny_llm")
         yield checkout
 

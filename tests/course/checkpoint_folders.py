@@ -9,7 +9,7 @@ import pytest
 
 from tiny_llm_course.checkpoint import load_checkpoint
 from tiny_llm_course.packages import load_solution
-from tiny_llm_course.reference_model import QWEN3, RandomModel, random_model
+from tiny_llm_course.reference_model import QWEN3, ReferenceModel, random_model
 from tiny_llm_course.registry import UsageError
 
 load_solution()
@@ -25,7 +25,7 @@ CHAT_TEMPLATE = (
 )
 
 
-def small(base: dict[str, Any] = QWEN3, seed: int = 1, dtype: mx.Dtype = mx.float32, **changes: Any) -> RandomModel:
+def small(base: dict[str, Any] = QWEN3, seed: int = 1, dtype: mx.Dtype = mx.float32, **changes: Any) -> ReferenceModel:
     """A random model that such a folder can hold."""
     return random_model(base, seed, dtype, **{**(QWEN3_SIZES if base is QWEN3 else SIZES), **changes})
 
@@ -47,7 +47,7 @@ def tokenizer_table() -> dict[str, Any]:
     }
 
 
-def quantized(model: RandomModel, group_size: int, bits: int, **other: dict[str, Any]) -> RandomModel:
+def quantized(model: ReferenceModel, group_size: int, bits: int, **other: dict[str, Any]) -> ReferenceModel:
     """A model as mlx-lm quantizes it: every matrix, the embedding too; `other` by the end of a layer's name."""
     table: dict[str, Any] = {"group_size": group_size, "bits": bits}
     weights: dict[str, mx.array] = {}
@@ -62,12 +62,12 @@ def quantized(model: RandomModel, group_size: int, bits: int, **other: dict[str,
         settings = settings or {"group_size": group_size, "bits": bits}
         packed = mx.quantize(weight, group_size=settings["group_size"], bits=settings["bits"])
         weights |= {name: packed[0], f"{layer}.scales": packed[1], f"{layer}.biases": packed[2]}
-    return RandomModel(model.config | {"quantization": table, "quantization_config": table}, weights)
+    return ReferenceModel(model.config | {"quantization": table, "quantization_config": table}, weights)
 
 
 def write_checkpoint(
     folder: Path,
-    model: RandomModel,
+    model: ReferenceModel,
     *,
     shards: int = 1,
     config: dict[str, Any] | None = None,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tiny_llm_course.packages import load_solution
-from tiny_llm_course.reference_model import QWEN3, QWEN25, RandomModel, model64, random_model, random_tokens
+from tiny_llm_course.reference_model import QWEN3, QWEN25, ReferenceModel, model64, random_model, random_tokens
 from tiny_llm_course.rounding import Array64, rounding, to_float64, tolerance
 
 load_solution()
@@ -43,18 +43,18 @@ def needed(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def solution(model: RandomModel) -> Any:
+def solution(model: ReferenceModel) -> Any:
     return Qwen3Model(ModelConfig.from_dict(model.config), model.weights)
 
 
-def mlx_lm(model: RandomModel) -> Any:
+def mlx_lm(model: ReferenceModel) -> Any:
     module = needed(f"mlx_lm.models.{model.config['model_type']}")
     theirs = module.Model(module.ModelArgs.from_dict(model.config))
     theirs.load_weights(list(model.weights.items()), strict=True)
     return theirs
 
 
-def transformers_logits(model: RandomModel, tokens: mx.array) -> Array64:
+def transformers_logits(model: ReferenceModel, tokens: mx.array) -> Array64:
     torch = needed("torch")
     transformers = needed("transformers")
     prefix = {"qwen3": "Qwen3", "qwen2": "Qwen2"}[model.config["model_type"]]
@@ -70,7 +70,7 @@ def transformers_logits(model: RandomModel, tokens: mx.array) -> Array64:
     return np.asarray(logits.double().numpy())
 
 
-def allowed(model: RandomModel, tokens: mx.array) -> float:
+def allowed(model: ReferenceModel, tokens: mx.array) -> float:
     """In float32 a fixed distance, else what `rounding` allows for the dtype's own error on these inputs."""
     if model.dtype == mx.float32:
         return FLOAT32_DISTANCE
@@ -115,6 +115,6 @@ def test_greedy_continuations_are_those_of_mlx_lm(tied, base):
 def test_what_is_compared_can_differ():
     """The distance that is allowed is far smaller than that of a model with another theta."""
     model, tokens = random_model(QWEN3, 3), random_tokens(3, 3, 11)
-    other = RandomModel({**model.config, "rope_theta": 10000.0}, model.weights)
+    other = ReferenceModel({**model.config, "rope_theta": 10000.0}, model.weights)
     distance = np.abs(to_float64(solution(model)(tokens)) - to_float64(solution(other)(tokens))).max()
     assert distance > 100 * FLOAT32_DISTANCE

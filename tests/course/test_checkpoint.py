@@ -6,7 +6,7 @@ import pytest
 from tests.course.checkpoint_folders import CHAT_TEMPLATE, ROWS, quantized, small
 
 from tiny_llm_course.checkpoint import load_checkpoint
-from tiny_llm_course.reference_model import QWEN3, QWEN25, RandomModel
+from tiny_llm_course.reference_model import QWEN3, QWEN25, ReferenceModel
 from tiny_llm_course.rounding import to_float64
 
 IM_END = 261
@@ -35,7 +35,7 @@ def test_weights_are_those_of_the_files(checkpoint, base, dtype, shards, tied):
 def test_weights_are_brought_to_the_dtype_that_is_asked_for(checkpoint, wanted):
     model = small()
     loaded = load_checkpoint(checkpoint(model), wanted)
-    assert same(loaded.weights, RandomModel(model.config, {n: w.astype(wanted) for n, w in model.weights.items()}))
+    assert same(loaded.weights, ReferenceModel(model.config, {n: w.astype(wanted) for n, w in model.weights.items()}))
 
 
 def test_what_the_model_does_not_need_is_left_aside(checkpoint):

@@ -65,7 +65,9 @@ def test_what_can_be_neither_is_refused(name):
 def test_no_embedded_model_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(engine_module, "ROOT", tmp_path)
     monkeypatch.setattr(engine_module, "EMBEDDED_MODEL", tmp_path / "models" / "none")
-    with pytest.raises(UsageError, match=r"^There is no model in models/none yet\. .* --model\.$"):
+    with pytest.raises(
+        UsageError, match=r"^models/none is missing: `git checkout models/none` brings it back, or .* --model\.$"
+    ):
         find_model(None)
     (tmp_path / "models" / "none").mkdir(parents=True)
     assert find_model(None) == tmp_path / "models" / "none"

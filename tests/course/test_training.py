@@ -78,14 +78,14 @@ def stories(count: int = 300) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory) -> Path:
+def text(tmp_path_factory):
     file = tmp_path_factory.mktemp("text") / "stories.txt"
     file.write_text(f"\n{END}\n".join(stories()), encoding="utf-8")
     return file
 
 
 @pytest.fixture(scope="module")
-def recipe(tmp_path_factory) -> Path:
+def recipe(tmp_path_factory):
     file = tmp_path_factory.mktemp("recipe") / "recipe.toml"
     file.write_text(RECIPE, encoding="utf-8")
     return file
@@ -100,7 +100,7 @@ def train(*args, **env) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def trained(text, recipe, tmp_path_factory) -> Path:
+def trained(text, recipe, tmp_path_factory):
     out = tmp_path_factory.mktemp("trained") / "model"
     done = train(text, "--recipe", recipe, "--out", out, "--workers", 1)
     assert done.returncode == 0, done.stderr

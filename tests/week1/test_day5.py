@@ -6,9 +6,11 @@ random, one of Qwen3's shape and one of Qwen2.5's.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import mlx.core as mx
 import mlx.nn as nn
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +20,15 @@ from tiny_llm.config import ModelConfig
 from tiny_llm_course.checks import DTYPES, agrees, compare, normals, property_test, raises_value_error
 from tiny_llm_course.findings import CheckFailed, Finding, Kind
 from tiny_llm_course.packages import NotImportable
-from tiny_llm_course.reference_model import QWEN3, QWEN25, block64, model64, random_model, random_tokens
+from tiny_llm_course.reference_model import (
+    QWEN3,
+    QWEN25,
+    block64,
+    embedded_model,
+    model64,
+    random_model,
+    random_tokens,
+)
 from tiny_llm_course.rounding import exact, to_float64
 
 ARCHITECTURES = [QWEN3, QWEN25]
@@ -296,6 +306,33 @@ def test_task_3_model_ties_as_the_config_says():
     """Some checkpoints hold an lm_head that their config does not use."""
     model = random_model(QWEN3, 5, tie_word_embeddings=True).with_weights(**{"lm_head.weight": normals(50)(29, 12)})
     agrees(logits, model64, random_tokens(5, 2, 5), model, seed=5, dtype=mx.float32)
+
+
+@cache
+def computed_once(tokens, r):
+    return model64(np.array(tokens), embedded_model(), r=r)
+
+
+def trained64(tokens, model, *, r=exact):
+    """`model64` of the embedded model, which takes a second."""
+    return computed_once(tuple(map(tuple, tokens.tolist())), r)
+
+
+def test_task_3_model_trained():
+    """The model that comes with the course: six layers, three heads of queries to a head of keys, theta a million."""
+    model = embedded_model()
+    tokens = random_tokens(11, 1, 12, vocab_size=model.config["vocab_size"])
+    agrees(logits, trained64, tokens, model, seed=11, dtype=mx.float32)
+
+
+@pytest.mark.parametrize("length", [1, 7])
+def test_task_3_model_trained_reads_no_further(length):
+    """What comes after a position changes nothing at it: with a cache it need not be computed again."""
+    model = embedded_model()
+    tokens = random_tokens(12, 1, 12, vocab_size=model.config["vocab_size"])
+    whole, part = logits(tokens, model), logits(tokens[:, :length], model)
+    case = f"float32, {model}, the first {length} of 12 tokens and all of them, seed 12"
+    compare(part, to_float64(whole[:, :length]), mx.float32, 2e-3, case, part.size)
 
 
 @by_head
