@@ -36,8 +36,10 @@ class KneserNey:
 
     def _grams(self, text: Ints, order: int) -> Ints:
         padded = np.concatenate([np.full(order - 2, text[0]), text]).astype(np.int64)
-        length = len(padded) - order + 1
-        return sum((padded[i : i + length] * self.vocab_size ** (order - 1 - i) for i in range(order)), np.int64(0))  # type: ignore[return-value]
+        grams = np.zeros(len(padded) - order + 1, np.int64)
+        for i in range(order):
+            grams = grams * self.vocab_size + padded[i : i + len(grams)]
+        return grams
 
 
 class _Level:

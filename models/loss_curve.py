@@ -10,7 +10,7 @@ NAMES = {"loss": "training, with dropout", "held_out_loss": "held out"}
 
 def loss_curve(log: list[dict[str, Any]]) -> str:
     """An SVG that is readable on light and on dark."""
-    last = log[-1]["tokens"]
+    last: float = log[-1]["tokens"]
     values = [entry[name] for entry in log for name in COLOURS]
     low, high = int(min(values) * 5) / 5, int(max(values) * 5 + 1) / 5
 
