@@ -75,4 +75,6 @@ def _list() -> int:
 
 def _remember(ids: set[str] | frozenset[str]) -> None:
     if not progress.remember_borrowed(ids):
-        raise UsageError("What is borrowed is kept in .tiny-llm/progress.json, which cannot be written: nothing is changed.")
+        raise UsageError(
+            "What is borrowed is kept in .tiny-llm/progress.json, which cannot be written: nothing is changed."
+        )

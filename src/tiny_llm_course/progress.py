@@ -1,6 +1,6 @@
 """What the course remembers about a learner: a small file, ignored by git, whose loss costs nothing but the memory.
 
-`hints` counts the hints shown of each task, `tasks` keeps each task's last verdict with the fingerprint of the code that
+`hints` counts the hints shown of each task, `tasks` keeps each task's last verdict and the fingerprint of the code that
 it was given for, `borrowed` lists the tasks that run on the reference. Whatever else the file holds is left alone.
 """
 

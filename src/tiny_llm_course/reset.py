@@ -31,25 +31,30 @@ def reset_target(source: str, stub: str, name: str) -> tuple[str, str]:
         missing and has been put back: `name`, or the class around it.
     """
     stubs, theirs = _definitions(stub), _definitions(source)
-    if name in theirs:
-        first, last = _span(source, theirs[name])
-        return _with_lines(source, first, last, _stub_lines(stub, stubs[name])), ""
     outer, _, _ = name.rpartition(".")
-    if outer and not isinstance(theirs.get(outer), ast.ClassDef):
+    if name not in theirs and outer and not isinstance(theirs.get(outer), ast.ClassDef):
         return reset_target(source, stub, outer)[0], outer
-    lines = _stub_lines(stub, stubs[name])
+    lines = _lines_of(stub, stubs[name])
+    if name in theirs:
+        mine = _lines_of(source, theirs[name])
+        lines = _indented(lines, like=mine[0])
+        if lines == mine:  # perhaps with other line ends, which stay
+            return source, ""
+        return _with_lines(source, *_span(source, theirs[name]), lines), ""
     gap = [""] * (1 if outer else 2)
     siblings = [n for n in stubs if n.rpartition(".")[0] == outer]
     place = siblings.index(name)
-    above = [n for n in siblings[:place] if n in theirs]
-    below = [n for n in siblings[place + 1 :] if n in theirs]
-    if above:
-        last = _span(source, theirs[above[-1]])[1]
-        return _with_lines(source, last + 1, last, [*gap, *lines]), name
-    if below:
-        first = _text(source).first_line(theirs[below[0]])
+    above = [theirs[n] for n in siblings[:place] if n in theirs]
+    below = [theirs[n] for n in siblings[place + 1 :] if n in theirs]
+    if outer and (above or below):
+        lines = _indented(lines, like=_lines_of(source, [*above, *below][0])[0])
+    if below and not above:
+        first = _text(source).first_line(below[0])
         return _with_lines(source, first, first - 1, [*lines, *gap]), name
-    last = _span(source, theirs[outer])[1] if outer else len(_lines(source))
+    if above:
+        last = _span(source, above[-1])[1]
+    else:
+        last = _span(source, theirs[outer])[1] if outer else len(_lines(source.removeprefix(BOM)))
     return _with_lines(source, last + 1, last, [*gap, *lines]), name
 
 
@@ -63,23 +68,29 @@ def _span(source: str, node: Definition) -> tuple[int, int]:
     return decorated_line(node), _text(source).last_line(node)
 
 
-def _stub_lines(stub: str, node: Definition) -> list[str]:
-    first, last = _span(stub, node)
-    return _text(stub).lines[first - 1 : last]
+def _lines_of(source: str, node: Definition) -> list[str]:
+    first, last = _span(source, node)
+    return _text(source).lines[first - 1 : last]
+
+
+def _indented(lines: list[str], like: str) -> list[str]:
+    """The lines of a definition, moved to the margin of another one's first line; a class may be indented by tabs."""
+    old, new = (line[: len(line) - len(line.lstrip())] for line in (lines[0], like))
+    return [new + line[len(old) :] if line.startswith(old) and line else line for line in lines]
 
 
 def _with_lines(source: str, first: int, last: int, new: list[str]) -> str:
     """The source with its lines from `first` to `last` replaced; before `first`, if `last` is less."""
-    lines = _lines(source)
+    bom = BOM if source.startswith(BOM) else ""
+    lines = _lines(source.removeprefix(BOM))
     ends = [line[len(line.rstrip("\r\n")) :] for line in lines if line.endswith(("\r", "\n"))]
-    end = max(set(ends), key=ends.count) if ends else "\n"
+    end = max(sorted(set(ends)), key=ends.count) if ends else "\n"
     body = [line + end for line in new]
     above, replaced, below = lines[: first - 1], lines[first - 1 : last], lines[last:]
     if above and not above[-1].endswith(("\r", "\n")):
         above[-1] += end
     if replaced and not replaced[-1].endswith(("\r", "\n")):  # the file's last line, and it had no end
         body[-1] = new[-1]
-    bom = BOM if first == 1 and source.startswith(BOM) and body else ""
     return bom + "".join([*above, *body, *below])
 
 
