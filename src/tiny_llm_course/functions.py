@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from .registry import Target, Task, load_course
-from .stubs.text import decorated_line, definitions, end_line
+from .stubs.text import Definition, decorated_line, definitions, end_line
 
 
 def function_source(package: Path, target: Target) -> str | None:
@@ -17,14 +17,14 @@ def function_source(package: Path, target: Target) -> str | None:
     """
     text = module_text(package, target.module)
     node = _names(text).get(target.name) if text is not None else None
-    return _source(text or "", node) if isinstance(node, ast.FunctionDef | ast.ClassDef) else None
+    return _source(text or "", node) if isinstance(node, Definition) else None
 
 
 def fingerprint(task: Task, package: Path) -> str | None:
     """A hash of a task's code: its targets, and what they use of their own files that is no other task's target.
 
-    Whatever else changes in these files leaves it as it is. A target that is neither a `def` nor a `class`, or stands in
-    a file that is not Python, is taken as its whole file. None if a file cannot be read.
+    Whatever else changes in these files leaves it as it is. A target that its file does not define, or whose file is
+    not Python, is taken as its whole file. None if a file cannot be read.
     """
     targets = frozenset(target for other in load_course().tasks() for target in other.targets)
     parts = []

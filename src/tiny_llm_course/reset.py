@@ -59,8 +59,13 @@ def reset_target(source: str, stub: str, name: str) -> tuple[str, str]:
 
 
 def _definitions(source: str) -> dict[str, Definition]:
-    """By dotted name; of two definitions of a name the later one, which is in force."""
-    return dict(definitions(_text(source).tree.body))
+    """By dotted name; of two definitions of a name the later one, which is in force, with its methods alone."""
+    found: dict[str, Definition] = {}
+    for name, node in definitions(_text(source).tree.body):
+        if name in found:
+            found = {other: value for other, value in found.items() if not other.startswith(f"{name}.")}
+        found[name] = node
+    return found
 
 
 def _span(source: str, node: Definition) -> tuple[int, int]:
