@@ -5,7 +5,7 @@ import enum
 from collections.abc import Iterable, Mapping
 
 from . import progress
-from .functions import fingerprint
+from .functions import fingerprint, module_path
 from .paths import LEARNER, ROOT
 from .registry import Task, load_course
 from .report import holds_stub, where
@@ -44,8 +44,8 @@ def _standing(task: Task, borrowed: bool) -> Standing:
     same = known is not None and known[1] == fingerprint(task, LEARNER)
     if known and same and known[0] == "passed":
         return Standing(State.DONE, "done")
-    if not (LEARNER / f"{task.targets[0].module.replace('.', '/')}.py").exists():
-        return Standing(State.NOT_STARTED, f"its file is gone: pdm run reset {task.id}")
+    if not _has_file(task):
+        return Standing(State.NOT_STARTED, "its file is gone")
     if holds_stub(task, PACKAGE):
         return Standing(State.NOT_STARTED, "not started")
     if not known:
@@ -78,8 +78,8 @@ def next_step(board: Mapping[str, Standing]) -> tuple[str, str]:
     match board[task.id].state:
         case State.BORROWED:
             return f"{task.label} is still borrowed: write it yourself", f"pdm run return {task.id}"
-        case State.NOT_STARTED if not (LEARNER / f"{task.targets[0].module.replace('.', '/')}.py").exists():
-            return f"{task.label}: its file is gone", f"pdm run reset {task.id}"
+        case State.NOT_STARTED if not _has_file(task):
+            return f"{task.label}: {board[task.id].words}", f"pdm run reset {task.id}"
         case State.NOT_STARTED:
             return f"write {task.label}, {where(task.targets[0], PACKAGE)}", f"pdm run test {task.id}"
         case State.FAILING:
@@ -88,4 +88,8 @@ def next_step(board: Mapping[str, Standing]) -> tuple[str, str]:
     others = [other for other in of_the_day if board[other.id].state is State.TO_GRADE]
     if len(others) > 1:
         return f"{len(others)} tasks of day {task.day} wait for a verdict", f"pdm run test {task.week}.{task.day}"
-    return f"{task.label} is {board[task.id].words}", f"pdm run test {task.id}"
+    return f"{task.label}: {board[task.id].words}", f"pdm run test {task.id}"
+
+
+def _has_file(task: Task) -> bool:
+    return module_path(LEARNER, task.targets[0].module).exists()

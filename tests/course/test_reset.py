@@ -95,7 +95,7 @@ def test_a_missing_class_comes_back_whole():
 def test_a_class_indented_by_tabs_keeps_its_tabs():
     target = Target("tokenizer", "ByteLevelBPE.encode")
     source = "class ByteLevelBPE:\n\tdef encode(self, text):\n\t\treturn 1\n\n\tdef mine(self):\n\t\treturn 2\n"
-    result, missing = reset_target(source, STUBS["tokenizer.py"], target.name)
+    result, _ = reset_target(source, STUBS["tokenizer.py"], target.name)
     assert is_python(result)
     assert result.startswith("class ByteLevelBPE:\n\tdef encode(self, text: str) -> list[int]:\n\t")
     assert result.endswith("\n\n\tdef mine(self):\n\t\treturn 2\n")
