@@ -41,8 +41,8 @@ def _standing(task: Task, borrowed: bool) -> Standing:
     if borrowed:
         return Standing(State.BORROWED, "borrowed")
     known = progress.verdict(task.id)
-    same = known is not None and known[1] == fingerprint(task, LEARNER)
-    if known and same and known[0] == "passed":
+    same = known is not None and known.code == fingerprint(task, LEARNER)
+    if known and same and known.status == "passed":
         return Standing(State.DONE, "done")
     if not _has_file(task):
         return Standing(State.NOT_STARTED, "its file is gone")
@@ -50,9 +50,14 @@ def _standing(task: Task, borrowed: bool) -> Standing:
         return Standing(State.NOT_STARTED, "not started")
     if not known:
         return Standing(State.TO_GRADE, "written, not graded yet")
-    if same:
+    if not same:
+        return Standing(State.TO_GRADE, f"changed since it {known.status}")
+    if not known.culprits:
         return Standing(State.FAILING, "failing")
-    return Standing(State.TO_GRADE, f"changed since it {known[0]}")
+    names = " and ".join(known.culprits)
+    if all(progress.status_of(culprit) == "failed" for culprit in known.culprits):
+        return Standing(State.FAILING, f"fails by {names}")
+    return Standing(State.TO_GRADE, f"failed by {names}, changed since")
 
 
 def minutes_left(tasks: Iterable[Task], board: Mapping[str, Standing]) -> int:

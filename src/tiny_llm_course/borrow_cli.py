@@ -25,7 +25,7 @@ def borrow(names: tuple[str, ...]) -> int:
         else:
             say(f"⇢ {task.label}: borrowed", colour="yellow")
     say()
-    say("What you write or run now takes the reference for it. Your files are as they were.")
+    say("Your files stay as they are; whatever uses this runs on the reference.")
     say(f"To take it back: pdm run return {' '.join(names)} · the board: pdm run status")
     return 0
 

@@ -5,6 +5,7 @@ it was given for, `borrowed` lists the tasks that run on the reference. Whatever
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import tempfile
@@ -19,7 +20,16 @@ from .results import TaskResult
 
 FILE = ROOT / ".tiny-llm" / "progress.json"
 
-Verdict = Literal["passed", "failed"]
+Status = Literal["passed", "failed"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What grading said of a task, of which code, and which tasks it uses were to blame."""
+
+    status: Status
+    code: str
+    culprits: tuple[str, ...] = ()
 
 
 def load() -> dict[str, Any]:
@@ -81,27 +91,31 @@ def record(results: Iterable[TaskResult]) -> None:
             continue
         if result.status in ("passed", "failed"):
             tasks[task.id] = {"status": result.status, "code": result.code}
+            if result.culprits:
+                tasks[task.id]["culprits"] = list(result.culprits)
         elif result.status in ("waiting", "not started"):
             tasks.pop(task.id, None)
     if tasks != before:
         save({**data, "tasks": tasks})
 
 
-def verdict(task_id: str) -> tuple[Verdict, str] | None:
-    """A task's last verdict and the fingerprint of the code that it was given for; None if there is none."""
+def verdict(task_id: str) -> Verdict | None:
+    """A task's last verdict; None if there is none."""
     entry = _table(load(), "tasks").get(task_id)
     match entry:
         case {"status": "passed" | "failed" as status, "code": str(code)}:
-            return status, code
+            culprits = entry.get("culprits", ())
+            known = [culprit for culprit in culprits if isinstance(culprit, str)] if isinstance(culprits, list) else ()
+            return Verdict(status, code, tuple(known))
     return None
 
 
-def status_of(task_id: str) -> Verdict | None:
+def status_of(task_id: str) -> Status | None:
     """ "passed" or "failed" if that is the verdict on the task's code as it is now, else None."""
     known = verdict(task_id)
-    if known is None or known[1] != fingerprint(load_course().task(task_id), LEARNER):
+    if known is None or known.code != fingerprint(load_course().task(task_id), LEARNER):
         return None
-    return known[0]
+    return known.status
 
 
 def borrowed() -> frozenset[str]:

@@ -49,7 +49,8 @@ def reset(names: tuple[str, ...], yes: bool) -> int:
     for change in changes:
         _write(change)
     for file, copy in zip(there, copies, strict=True):
-        say(f"Your file as it was: cp {_short(copy)} {_short(file)}")
+        say("To get your file back as it was:")
+        say(f"  cp {_short(copy)} {_short(file)}")
     say(f"Next: pdm run test {tasks[0].id}")
     return 0
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from tiny_llm_course import stubs
 from tiny_llm_course.paths import LEARNER, SOLUTION
 from tiny_llm_course.registry import Target, load_course
 from tiny_llm_course.reset import is_python, reset_target
-from tiny_llm_course.stubs.text import decorated_line, definitions
+from tiny_llm_course.stubs.text import decorated_line, definitions, end_line
 from tiny_llm_course.transcripts import Edit, Scenario, checkout_for, run
 
 STUBS = stubs.stub_package(SOLUTION, load_course())
@@ -20,14 +21,14 @@ TARGETS = [target for task in load_course().tasks() for target in task.targets]
 REMARKS = ["", "# mine", "def mine():\n    return 'ü'", "x = 1; y = 2", "\f", "    ", "'''text\n  of two lines'''"]
 
 
-def text_of(folder, target: Target) -> str:
+def text_of(folder: Path, target: Target) -> str:
     return (folder / f"{target.module}.py").read_text(encoding="utf-8")
 
 
 def blocks(source: str) -> list[tuple[str, str]]:
     """A solution cut at its functions and methods: each with its name, and what is between with none."""
     lines, found, done = source.split("\n"), [], 0
-    spans = [(name, decorated_line(node) - 1, node.end_lineno) for name, node in definitions(ast.parse(source).body)]
+    spans = [(name, decorated_line(node) - 1, end_line(node)) for name, node in definitions(ast.parse(source).body)]
     for name, first, last in spans:
         if any(first > other_first and last <= other_last for _, other_first, other_last in spans):
             continue
@@ -68,7 +69,7 @@ def test_a_solved_file_with_every_target_reset_holds_the_stubs(target):
         if deleted:
             node = dict(definitions(ast.parse(source).body))[target.name]
             lines = source.split("\n")
-            del lines[decorated_line(node) - 1 : node.end_lineno]
+            del lines[decorated_line(node) - 1 : end_line(node)]
             source = "\n".join(lines)
         result, missing = reset_target(source, stub, target.name)
         assert missing == (target.name if deleted else "")
@@ -134,7 +135,8 @@ def test_a_task_goes_back_and_the_backup_comes_back(checkout):
         0,
         [
             "src/tiny_llm/basics.py: softmax (1.1.1 Softmax) becomes a stub again.",
-            f"Your file as it was: cp {place} src/tiny_llm/basics.py",
+            "To get your file back as it was:",
+            f"  cp {place} src/tiny_llm/basics.py",
             "Next: pdm run test 1.1.1",
         ],
     )

@@ -92,6 +92,15 @@ def test_a_failing_task_that_is_changed_waits_for_a_verdict(checkout):
     assert board(checkout).endswith("\nNext: 2 tasks of day 1 wait for a verdict\n      pdm run test 1.1\n")
 
 
+def test_a_task_that_fails_by_another_one_waits_when_that_one_has_changed(checkout):
+    """1.1.4 is right, and 1.1.3 is not, which it uses."""
+    edit(checkout, "return 2 * softmax(", "return softmax(", "attention.py")
+    run("test 1.1", checkout)
+    assert "✗ 1.1.4 Multi-head attention: fails by 1.1.3" in board(checkout)
+    edit(checkout, "return x @ w", "return x @ w.T if bias is None else x @ w.T + bias")
+    assert "~ 1.1.4 Multi-head attention: failed by 1.1.3, changed since" in board(checkout)
+
+
 def test_what_was_done_and_waits_now_is_not_done(checkout):
     """A task that passed and whose need is taken away is graded as waiting, and has no verdict any more."""
     run("borrow 1.1.3", checkout)
