@@ -24,7 +24,6 @@ import psutil
 
 from . import progress
 from .findings import Finding, Kind
-from .functions import fingerprint
 from .paths import LEARNER, ROOT, SOLUTION, TESTS
 from .registry import Day, Task, UsageError, load_course
 from .results import TaskResult
@@ -67,7 +66,7 @@ def grade_day(
     wanted = list(day.tasks if tasks is None else tasks)
     results = {task.id: TaskResult(task) for task in wanted}
     if not solution:
-        _add_what_is_known(results.values(), whole=not pytest_args)
+        progress.prepare(results.values(), whole=not pytest_args)
     left = list(results)
     broken: dict[str, str] = {}
     while left:
@@ -96,15 +95,6 @@ def grade_day(
     if not selected:
         raise NothingSelected(f"No check of day {day.number} of week {day.week} fits {' '.join(pytest_args)}.")
     return selected
-
-
-def _add_what_is_known(results: Iterable[TaskResult], whole: bool) -> None:
-    """What is borrowed, and, if all checks are to be run, which code the verdict will be for."""
-    borrowed = progress.borrowed()
-    for result in results:
-        result.borrowed = result.task.id in borrowed
-        result.on_reference = tuple(need for need in load_course().needs(result.task.id) if need in borrowed)
-        result.code = (fingerprint(result.task, LEARNER) or "") if whole else ""
 
 
 class _Child:

@@ -76,6 +76,15 @@ def hint_shown(task: str, rung: int) -> None:
     save({**data, "hints": {**_table(data, "hints"), task: rung}})
 
 
+def prepare(results: Iterable[TaskResult], whole: bool) -> None:
+    """Before the learner's code is graded: mark what is borrowed, and, if all checks are to be run, which code it is."""
+    lent = borrowed()
+    for result in results:
+        result.borrowed = result.task.id in lent
+        result.on_reference = tuple(need for need in load_course().needs(result.task.id) if need in lent)
+        result.code = (fingerprint(result.task, LEARNER) or "") if whole else ""
+
+
 def record(results: Iterable[TaskResult]) -> None:
     """Remember the verdicts that grading gave, each for the code that was graded.
 
@@ -101,12 +110,9 @@ def record(results: Iterable[TaskResult]) -> None:
 
 def verdict(task_id: str) -> Verdict | None:
     """A task's last verdict; None if there is none."""
-    entry = _table(load(), "tasks").get(task_id)
-    match entry:
-        case {"status": "passed" | "failed" as status, "code": str(code)}:
-            culprits = entry.get("culprits", ())
-            known = [culprit for culprit in culprits if isinstance(culprit, str)] if isinstance(culprits, list) else ()
-            return Verdict(status, code, tuple(known))
+    match _table(load(), "tasks").get(task_id):
+        case {"status": "passed" | "failed" as status, "code": str(code), **more}:
+            return Verdict(status, code, tuple(task.id for task in _tasks(more.get("culprits"))))
     return None
 
 
@@ -125,14 +131,18 @@ def borrowed() -> frozenset[str]:
 
 def borrowed_tasks() -> tuple[Task, ...]:
     """The tasks that run on the reference, in the order of the course."""
-    ids = load().get("borrowed")
-    return tuple(task for task in load_course().tasks() if isinstance(ids, list) and task.id in ids)
+    return _tasks(load().get("borrowed"))
 
 
 def remember_borrowed(ids: Iterable[str]) -> bool:
     """Remember that these tasks and no others run on the reference; whether that worked."""
     chosen = set(ids)
     return save({**load(), "borrowed": [task.id for task in load_course().tasks() if task.id in chosen]})
+
+
+def _tasks(ids: Any) -> tuple[Task, ...]:
+    """The tasks with these ids, in the order of the course; none if that is no list."""
+    return tuple(task for task in load_course().tasks() if isinstance(ids, list) and task.id in ids)
 
 
 def _table(data: dict[str, Any], key: str) -> dict[str, Any]:

@@ -83,6 +83,7 @@ def test_the_solution_and_a_part_of_the_checks_are_not(fresh, typed):
         *(b"", b"{", b"[]", b"\0", b"\xff", b"[" * 100_000),
         b'{"tasks": 3, "hints": [], "borrowed": "1.1.1"}',
         b'{"tasks": {"1.1.1": {"status": "passed", "code": 7}, "9.9.9": [], "1.1.2": null}, "borrowed": [7, [], "x"]}',
+        b'{"tasks": {"1.1.2": {"status": "failed", "code": "", "culprits": ["9.9.9", 3]}}}',
     ],
 )
 def test_a_damaged_file_costs_only_the_ticks(fresh, damage):

@@ -89,7 +89,7 @@ def test_the_next_step_is_the_first_thing_to_mend_then_to_write_then_to_return(c
 def test_a_failing_task_that_is_changed_waits_for_a_verdict(checkout):
     edit(checkout, "return x @ w", "return x @ w.T")
     assert "~ 1.1.3 Linear: changed since it failed" in board(checkout)
-    assert board(checkout).endswith("\nNext: 2 tasks of day 1 wait for a verdict\n      pdm run test 1.1\n")
+    assert board(checkout).endswith("\nNext: 3 tasks of day 1 wait for a verdict\n      pdm run test 1.1\n")
 
 
 def test_a_task_that_fails_by_another_one_waits_when_that_one_has_changed(checkout):
