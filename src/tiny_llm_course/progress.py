@@ -77,7 +77,7 @@ def hint_shown(task: str, rung: int) -> None:
 
 
 def prepare(results: Iterable[TaskResult], whole: bool) -> None:
-    """Before the learner's code is graded: mark what is borrowed, and, if all checks are to be run, which code it is."""
+    """Before grading: note what is borrowed, and, if all checks are to be run, which code the verdict will be for."""
     lent = borrowed()
     for result in results:
         result.borrowed = result.task.id in lent
