@@ -1,6 +1,6 @@
 """`pdm run tour`: what the course is, in four commands that really run, in under 20 seconds.
 
-The second runs in a copy of the checkout, in which one line of the solution has been changed: nothing of the learner's is
+The second runs in a copy of the checkout, in which one line of the solution is another: nothing of the learner's is
 touched.
 """
 
@@ -44,9 +44,8 @@ def tour() -> int:
 
     say()
     say("Your turn", bold=True)
-    say(
-        f"Read {(BOOK / 'src' / day.chapter).relative_to(ROOT).as_posix()} (or `pdm run book`), write the first function,"
-    )
+    chapter = (BOOK / "src" / day.chapter).relative_to(ROOT).as_posix()
+    say(f"Read {chapter} (or `pdm run book`), write the first function,")
     say(f"and see what it is worth: pdm run test --week {day.week} --day {day.number}")
     as_it_should_be = (board, named, solved, told) == (0, 1, 0, 0)
     return 0 if as_it_should_be else 1
