@@ -1,0 +1,144 @@
+"""The command that shows another way to write what is written: `pdm run compare 1.1.2`."""
+
+import dataclasses
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .grading import Limits, grade_day
+from .packages import LearnerError
+from .paths import LEARNER, ROOT, SOLUTION
+from .registry import Task, load_course
+from .report import say, where
+
+if TYPE_CHECKING:
+    from .speed import Timing
+
+SAME = 0.1  # what a ratio may be away from 1 and mean nothing
+WORTH = 1 << 20  # bytes of peak memory below which a ratio means nothing
+
+
+@dataclasses.dataclass(frozen=True)
+class Listing:
+    """Some code to show: whose it is and where it stands, and its source, or None and why there is none."""
+
+    title: str
+    place: str
+    source: str | None
+    missing: str = ""
+
+
+@click.command()
+@click.argument("name", metavar="1.1.2")
+@click.option("--spoil", is_flag=True, help="Show it although the task has not passed.")
+def compare(name: str, spoil: bool) -> int:
+    """Show your code beside ours and other ways, with speed and memory, after the task has passed.
+
+    Exit code 1: the task has not passed.
+    """
+    task = load_course().task(name)
+    if not spoil and not _passes(task):
+        raise LearnerError(f"{task.id} has not passed yet: pdm run test {task.id}; --spoil shows it anyway")
+    from .side_by_side import show, show_one
+
+    say(task.label, bold=True)
+    say()
+    show(_listing("yours", LEARNER, task), _listing("ours", SOLUTION, task))
+    for other in _others(task):
+        say()
+        show_one(other)
+    say()
+    for line in _figures(task):
+        say(line)
+    return 0
+
+
+def _passes(task: Task) -> bool:
+    results = grade_day(load_course().day(task.week, task.day), tasks=[task])
+    return all(result.status == "passed" for result in results)
+
+
+def _listing(title: str, package: Path, task: Task) -> Listing:
+    from .own_code import NoSuchCode, code_of
+
+    parts, missing = [], []
+    for target in task.targets:
+        try:
+            parts.append(code_of(package, target))
+        except NoSuchCode as error:
+            missing.append(str(error))
+    place = where(task.targets[0], package.relative_to(ROOT).as_posix())
+    return Listing(title, place, "\n".join(parts) or None, "; ".join(missing))
+
+
+def _others(task: Task) -> list[Listing]:
+    """The accepted programs of the task."""
+    from .own_code import code_of_variant
+    from .variants import load_variants, variants_path
+
+    day = load_course().day(task.week, task.day)
+    file = variants_path(day)
+    found = []
+    for variant in load_variants(day).accepted_of(task.id):
+        line, source = code_of_variant(file, variant)
+        found.append(Listing(f"another way: {variant.name}", f"{file.relative_to(ROOT).as_posix()}:{line}", source))
+    return found
+
+
+def _figures(task: Task) -> list[str]:
+    """What the comparison in a child process measured, or why it did not."""
+    from .limited import run_limited
+    from .speed import Timing
+
+    with tempfile.TemporaryDirectory(prefix="tiny-llm-") as folder:
+        file = Path(folder, "timings")
+        file.touch()
+        why = run_limited("speed", [task.id, str(file)], Limits.seconds, Limits.memory)
+        timings = [Timing(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+    if not timings:
+        return [f"Speed: not measured, {why or 'nothing was timed'}."]
+    mine, *others = timings
+    if mine.failed:
+        return [f"Speed: not measured, {mine.failed}."]
+    head = f"Speed and memory, ours = 1 (CPU, float32, {mine.runs} runs in turns, {mine.inputs}; ours {_time(mine)})"
+    rows = [("yours", mine), *((other.name, other) for other in others)]
+    lines = [
+        head,
+        *_table(rows, mine),
+        f"Within {SAME:.0%} counts as the same. Earlier tasks' code is ours on both sides.",
+    ]
+    return [*lines, f"Not all were measured: {why}."] if why else lines
+
+
+def _table(rows: Sequence[tuple[str, "Timing"]], first: "Timing") -> list[str]:
+    width = max(len(name) for name, _ in rows)
+    lines = []
+    for name, timing in rows:
+        if timing.failed:
+            lines.append(f"  {name:<{width}}  {timing.failed}")
+            continue
+        parts = [f"time {_number(timing.ratio)} {_words(timing.ratio, 'faster', 'slower')}"]
+        if max(timing.memory, timing.memory * timing.memory_ratio) >= WORTH:
+            parts.append(f"memory {_number(timing.memory_ratio)} {_words(timing.memory_ratio, 'less', 'more')}")
+        if timing.inputs != first.inputs:
+            parts.append(f"on {timing.inputs}")
+        lines.append(f"  {name:<{width}}  " + " · ".join(parts))
+    return lines
+
+
+def _words(ratio: float, below: str, above: str) -> str:
+    if 1 - SAME <= ratio <= 1 + SAME:
+        return "(the same)"
+    return f"({below})" if ratio < 1 else f"({above})"
+
+
+def _number(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio < 9.995 else f"{ratio:.0f}"
+
+
+def _time(timing: "Timing") -> str:
+    return f"{timing.seconds * 1e3:.3g} ms"
