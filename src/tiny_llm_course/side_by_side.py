@@ -54,5 +54,11 @@ def _rich(listing: Listing) -> RenderableType:
     if listing.source is None:
         return Group(heading, "", Text(listing.missing))
     # The terminal's own colours, which can be read on a light and on a dark ground.
-    code = Syntax(listing.source.rstrip("\n"), "python", theme="ansi_dark", background_color="default", word_wrap=True)
-    return Group(heading, "", Padding(code, (0, 0, 0, 2)))
+    code = Syntax(listing.source, "python", theme="ansi_dark", background_color="default").highlight(listing.source)
+    return Group(heading, "", *(_line(line) for line in code.split("\n")))
+
+
+def _line(line: Text) -> Padding:
+    """A line of code; what does not fit goes on below its own beginning, not at the margin."""
+    margin = len(line.plain) - len(line.plain.lstrip(" "))
+    return Padding(line[margin:] if line.plain.strip() else Text(), (0, 0, 0, 2 + margin))

@@ -107,8 +107,8 @@ def _larger(take_down: Callable[[Program], Asked], way: Way, factor: int, subjec
 def _alike(step: Step, subject: Program, ours: Program) -> tuple[float, float] | None:
     """The seconds that the program and the solution take; None if they disagree, fail, or take too long."""
     try:
-        our_answers, our_seconds = _timed(ours, step(ours))
-        answers, seconds = _timed(subject, step(subject)) if our_seconds <= TOO_LONG else ([], 0.0)
+        our_answers, our_seconds = _at_best(ours, step(ours))
+        answers, seconds = _at_best(subject, step(subject)) if our_seconds <= TOO_LONG else ([], 0.0)
     except Exception:
         return None  # the inputs do not fit together any more, or are not what the task allows
     return (seconds, our_seconds) if seconds <= TOO_LONG and _same(our_answers, answers) else None
@@ -144,6 +144,14 @@ def _against(name: str, steps: list[Step], subject: Program, ours: Program) -> T
         our_memory,
         memory / our_memory if our_memory else 0.0,
     )
+
+
+def _at_best(subject: Program, asked: Asked) -> tuple[list[Any], float]:
+    """The answers, and the least seconds of three runs: another process may take the processor at any time."""
+    answers, seconds = _timed(subject, asked)
+    if seconds <= TOO_LONG:
+        seconds = min(seconds, _timed(subject, asked)[1], _timed(subject, asked)[1])
+    return answers, seconds
 
 
 def _timed(subject: Program, asked: Asked) -> tuple[list[Any], float]:
