@@ -15,6 +15,7 @@ from .report import few
 from .results import TaskResult
 from .selection import by_day, selected
 
+FORMS = ("junit", "json", "gradescope")
 POINTS = ("difficulty", "minutes")
 # What XML 1.0 cannot hold, and what a terminal or a web page would act on.
 KEPT_CONTROLS = "\t\n"
@@ -46,14 +47,16 @@ class GradedDay:
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[1.1.2 | 1.1]...")
-@click.option("--format", "form", type=click.Choice(["junit", "json", "gradescope"]), required=True)
+@click.option("--format", "form", type=click.Choice(FORMS), help="What to write.")
 @click.option("--out", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="A file; default: stdout.")
 @click.option("--week", type=int, help="Only this week.")
 @click.option("--day", type=int, help="Only this day of the week.")
 @click.option(
     "--points", type=click.Choice(POINTS), default=POINTS[0], show_default=True, help="What a passed task counts."
 )
-def export(names: tuple[str, ...], form: str, out: Path | None, week: int | None, day: int | None, points: str) -> int:
+def export(
+    names: tuple[str, ...], form: str | None, out: Path | None, week: int | None, day: int | None, points: str
+) -> int:
     """Grade the course (or the named tasks, days or weeks) and write the verdicts for a class.
 
     A task counts its difficulty (1 to 5) or, with --points minutes, the minutes it is meant to take: all of them once
@@ -62,6 +65,10 @@ def export(names: tuple[str, ...], form: str, out: Path | None, week: int | None
     """
     from . import export_formats, provenance
 
+    if form is None:
+        raise UsageError(f"Say which format ({', '.join(FORMS)}): pdm run export --format junit --out verdicts.xml")
+    if day is not None and week is None:
+        raise UsageError(f"--day {day} needs a week: pdm run export --format {form} --week 1 --day {day}")
     if out is not None and not (out.parent.is_dir() and os.access(out.parent, os.W_OK)):
         raise UsageError(f"{out} cannot be written: {out.parent} is not a folder that can be written to.")
     # As for the solution, a week is welcome: no screen has to hold it.
@@ -86,14 +93,19 @@ def export(names: tuple[str, ...], form: str, out: Path | None, week: int | None
 
 def _graded(day: Day, tasks: list[Task], points: str, borrowed: frozenset[str]) -> GradedDay:
     started = time.monotonic()
-    results = {result.task.id: result for result in grade_day(day, tasks=tasks)}
+    why = "the tests were stopped before"
+    try:
+        results = {result.task.id: result for result in grade_day(day, tasks=tasks)}
+    except UsageError as error:  # the day's tests are damaged or gone; the other days still count
+        results, why = {}, str(error)
     seconds = time.monotonic() - started
     # A task without a single check has not passed anything.
-    verdicts = [_verdict(results.get(t.id, TaskResult(t)), int(getattr(t, points)), t.id in borrowed) for t in tasks]
+    found = [results.get(task.id, TaskResult(task)) for task in tasks]
+    verdicts = [_verdict(r, int(getattr(r.task, points)), r.task.id in borrowed, why) for r in found]
     return GradedDay(day, tuple(sorted(verdicts, key=lambda v: [int(n) for n in v.task.id.split(".")])), seconds)
 
 
-def _verdict(result: TaskResult, worth: int, borrowed: bool) -> Verdict:
+def _verdict(result: TaskResult, worth: int, borrowed: bool, why: str) -> Verdict:
     status = "borrowed" if borrowed else str(result.status)
     count, lines = result.prints
     more = [f"... and {count - len(lines)} lines more"] if count > len(lines) else []
@@ -104,13 +116,13 @@ def _verdict(result: TaskResult, worth: int, borrowed: bool) -> Verdict:
         max_points=worth,
         checks=result.checks,
         passed=result.passed,
-        message=clean(_message(result, status)),
+        message=clean(_message(result, status, why)),
         details=clean("\n".join(_details(result))),
         prints=clean("\n".join([*lines, *more])),
     )
 
 
-def _message(result: TaskResult, status: str) -> str:
+def _message(result: TaskResult, status: str, why: str) -> str:
     finding, task = result.finding, result.task
     match status:
         case "passed":
@@ -125,7 +137,7 @@ def _message(result: TaskResult, status: str) -> str:
             return f"fails because of {' and '.join(result.culprits)}, which it uses"
         case "failed" if finding:
             return finding.headline
-    return "not run: the tests were stopped before"
+    return f"not run: {why}"
 
 
 def _details(result: TaskResult) -> list[str]:
