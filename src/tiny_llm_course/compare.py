@@ -124,19 +124,31 @@ def _table(rows: Sequence[tuple[str, "Timing"]], first: "Timing") -> list[str]:
         if timing.failed:
             lines.append(f"  {name:<{width}}  {timing.failed}")
             continue
-        parts = [f"time {_number(timing.ratio)} {_words(timing.ratio, 'faster', 'slower')}"]
-        if max(timing.memory, timing.memory * timing.memory_ratio) >= WORTH:
-            parts.append(f"memory {_number(timing.memory_ratio)} {_words(timing.memory_ratio, 'less', 'more')}")
+        parts = [f"time {_number(timing.ratio)} ({_time_words(timing)})", *_memory(timing)]
         if timing.inputs != first.inputs:
             parts.append(f"on {timing.inputs}")
         lines.append(f"  {name:<{width}}  " + " · ".join(parts))
     return lines
 
 
-def _words(ratio: float, below: str, above: str) -> str:
-    if 1 - SAME <= ratio <= 1 + SAME:
-        return "(the same)"
-    return f"({below})" if ratio < 1 else f"({above})"
+def _time_words(timing: "Timing") -> str:
+    if abs(timing.ratio - 1) <= SAME:
+        return "the same"
+    if timing.low <= 1 + SAME and timing.high >= 1 - SAME:  # another run could say otherwise
+        return f"unclear, half of the runs: {_number(timing.low)} to {_number(timing.high)}"
+    return "faster" if timing.ratio < 1 else "slower"
+
+
+def _memory(timing: "Timing") -> list[str]:
+    """The peak of memory in words; nothing if neither needs any to speak of."""
+    theirs = timing.memory * timing.memory_ratio
+    if max(timing.memory, theirs) < WORTH:
+        return []
+    if timing.memory < WORTH:
+        return [f"memory {theirs / WORTH:.3g} MB, ours less than 1"]
+    same = abs(timing.memory_ratio - 1) <= SAME
+    words = "the same" if same else "less" if timing.memory_ratio < 1 else "more"
+    return [f"memory {_number(timing.memory_ratio)} ({words})"]
 
 
 def _number(ratio: float) -> str:

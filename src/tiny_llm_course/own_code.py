@@ -67,13 +67,11 @@ def _excerpt(text: Text, nodes: Iterable[Definition], decorators: bool = True) -
     parts = []
     for node in nodes:
         first = decorated_line(node) if decorators else node.lineno
-        last = text.last_line(node)
-        lines = [text.lines[first - 1 : last]]
+        lines = text.lines[first - 1 : text.last_line(node)]
         dropped = [
             edit for inner in ast.walk(node) if isinstance(inner, Definition) for edit in _docstring(text, inner)
         ]
-        part = Text("\n".join(_without(lines[0], first, dropped, node.col_offset)))
-        parts.append("\n".join(part.lines).strip("\n"))
+        parts.append("\n".join(_without(lines, first, dropped, node.col_offset)).strip("\n"))
     return "\n\n".join(parts) + "\n"
 
 

@@ -20,7 +20,7 @@ import mlx.core as mx
 import numpy as np
 
 from . import replay
-from .packages import SOLUTION_NAME, program
+from .packages import SOLUTION_NAME, NotImportable, import_learner, program
 from .paths import LEARNER
 from .registry import Task, load_course
 from .replay import Asked
@@ -64,9 +64,16 @@ def timings(task: Task, report: Callable[[Timing], None]) -> None:
         report(Timing("", failed="the task has no float32 input to time it on"))
         return
     target = task.targets[0]
-    ours, mine = program(target, SOLUTION_NAME), program(target)
+    needs = [load_course().task(need) for need in load_course().needs(task.id)]
+    for each in [*needs, task]:
+        import_learner(each.targets[0].module, {})
+    try:
+        ours, mine = program(target, SOLUTION_NAME), program(target)
+    except (NotImportable, AttributeError):
+        report(Timing("", failed=f"{target.module}.py cannot be imported or has no {target.name}"))
+        return
     # Both stand on the solution of the earlier tasks: only this task's code is compared.
-    with solved([load_course().task(need) for need in load_course().needs(task.id)]):
+    with solved(needs):
         if not variants.right(task, mine):
             report(Timing("", failed="your code does not compute the same as ours yet"))
             return
@@ -132,7 +139,7 @@ def _against(name: str, steps: list[Step], subject: Program, ours: Program) -> T
             a, b = _timed(subject, asked)[1], _timed(ours, our_asked)[1]
         pairs.append((a, b))
     low, middle, high = statistics.quantiles([a / b for a, b in pairs], n=4, method="inclusive")
-    memory, our_memory = _peak(subject, asked), _peak(ours, our_asked)
+    memory, our_memory = max(1, _peak(subject, asked)), max(1, _peak(ours, our_asked))
     return Timing(
         name,
         replay.in_words(our_asked),
@@ -142,7 +149,7 @@ def _against(name: str, steps: list[Step], subject: Program, ours: Program) -> T
         low,
         high,
         our_memory,
-        memory / our_memory if our_memory else 0.0,
+        memory / our_memory,
     )
 
 
