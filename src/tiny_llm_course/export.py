@@ -59,7 +59,7 @@ def export(
 ) -> int:
     """Grade the course (or the named tasks, days or weeks) and write the verdicts for a class.
 
-    A task counts its difficulty (1 to 5) or, with --points minutes, the minutes it is meant to take: all of them once
+    A task counts its difficulty or, with --points minutes, the minutes it is meant to take: all of them once
     it has passed, nothing before, and nothing if it is borrowed. Hashes of the graded files and of the tests are
     included. The exit code is 0 when the verdicts are written, whatever they are.
     """
