@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import click
 
-from . import borrow_cli, dev_cli, engine_cli, progress, reset_cli, status_cli, tour, train_cli
+from . import borrow_cli, compare, dev_cli, engine_cli, export, progress, reset_cli, status_cli, tour, train_cli
 from .grading import Limits, NothingSelected, grade_day
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
@@ -131,6 +131,8 @@ cli.add_command(engine_cli.generate)
 cli.add_command(engine_cli.chat)
 cli.add_command(train_cli.train)
 cli.add_command(tour.tour)
+cli.add_command(compare.compare)
+cli.add_command(export.export)
 cli.add_command(dev_cli.dev)
 
 
