@@ -9,12 +9,12 @@ from importlib.util import find_spec
 
 import click
 
-from . import dev_cli, engine_cli, progress, train_cli
+from . import check_cli, dev_cli, doctor, engine_cli, hints, train_cli, watch
 from .grading import Limits, NothingSelected, grade_day
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .registry import UsageError, load_course
-from .report import chapter, holds_stub, report_heading, report_results, say
+from .report import holds_stub, report_heading, report_results, say
 from .results import TaskResult
 from .selection import by_day, run_pytest, selected
 
@@ -102,15 +102,7 @@ def test(
 def hint(name: str) -> int:
     """Show the next of a task's three hints."""
     task = load_course().task(name)
-    seen = progress.hints_seen(task.id)
-    rung = min(seen + 1, len(task.hints))
-    say(f"{task.id} {task.title}, hint {rung} of {len(task.hints)}", bold=True)
-    say(task.hints[rung - 1])
-    if rung < len(task.hints):
-        say(f"The next one: pdm run hint {task.id}")
-    else:
-        say(f"That was the last one. The chapter: {chapter(task)}")
-    progress.hint_shown(task.id, rung)
+    hints.show(task, hints.next_rung(task))
     return 0
 
 
@@ -122,6 +114,9 @@ def book(build: bool) -> int:
     return subprocess.run([*command, str(BOOK)]).returncode
 
 
+cli.add_command(watch.watch)
+cli.add_command(doctor.doctor)
+cli.add_command(check_cli.check)
 cli.add_command(engine_cli.generate)
 cli.add_command(engine_cli.chat)
 cli.add_command(train_cli.train)

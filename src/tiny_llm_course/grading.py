@@ -12,8 +12,6 @@ import os
 import queue
 import signal
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -26,6 +24,7 @@ from .findings import Finding, Kind
 from .paths import LEARNER, ROOT, SOLUTION, TESTS
 from .registry import Day, Task, UsageError, load_course
 from .results import TaskResult
+from .workers import Worker
 
 TICK = 0.02  # seconds between two looks at a child
 STEP = 1.0  # seconds that one look counts at most: a machine that slept did not compute
@@ -34,6 +33,10 @@ START = 60.0  # seconds a child may take for what is not the learner's: starting
 
 class NothingSelected(UsageError):
     """No check of a day fits what was typed after the dashes."""
+
+
+class Cancelled(Exception):
+    """Nobody waits for the verdict any more."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,12 +56,15 @@ def grade_day(
     limits: Limits | None = None,
     pytest_args: tuple[str, ...] = (),
     begin: Callable[[], None] = lambda: None,
+    worker: Worker | None = None,
+    cancelled: threading.Event | None = None,
 ) -> list[TaskResult]:
     """Grade the tasks of a day (all of them by default) and give the results of those that had a check selected.
 
-    `begin` is called once, as soon as it is known that there is something to grade.
+    `begin` is called once, as soon as it is known that there is something to grade. `worker` is one that waits already.
 
     Raises:
+        Cancelled: `cancelled` was set meanwhile.
         UsageError: pytest did not understand `pytest_args`.
         NothingSelected: they select nothing.
     """
@@ -69,7 +75,13 @@ def grade_day(
     while left:
         options = [*(["--solution"] if solution else []), "--oracle", oracle, *(f"--task={task}" for task in left)]
         package = SOLUTION if solution else LEARNER
-        run = _Child(day, broken, [*options, *pytest_args], package, limits or Limits())
+        job = {
+            "test_file": str(TESTS / f"week{day.week}" / f"test_day{day.number}.py"),
+            "broken": broken,
+            "pytest_args": [*options, *pytest_args],
+        }
+        run = _Child(worker or Worker(), job, package, limits or Limits(), cancelled or threading.Event())
+        worker = None
         run.watch(results, begin)
         if run.ended:
             break
@@ -97,7 +109,9 @@ def grade_day(
 class _Child:
     """One child process and what it has told so far."""
 
-    def __init__(self, day: Day, broken: dict[str, str], pytest_args: list[str], package: Path, limits: Limits) -> None:
+    def __init__(
+        self, worker: Worker, job: dict[str, Any], package: Path, limits: Limits, cancelled: threading.Event
+    ) -> None:
         self.limits = limits
         self.package = package
         self.task = ""  # what it is busy with: this task, or else importing this module
@@ -106,32 +120,14 @@ class _Child:
         self.ended = False
         self.death: Finding | None = None
         self._words = b""
-        self._folder = tempfile.TemporaryDirectory(prefix="tiny-llm-")
-        self._crash_file = Path(self._folder.name, "crash")
-        read, write = os.pipe()
-        job: dict[str, Any] = {
-            "test_file": str(TESTS / f"week{day.week}" / f"test_day{day.number}.py"),
-            "events": write,
-            "crash_file": str(self._crash_file),
-            "broken": broken,
-            "pytest_args": pytest_args,
-        }
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tiny_llm_course.child", json.dumps(job)],
-            cwd=ROOT,
-            # Plugins of other packages in the environment take half a second to import, and grade nothing.
-            env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONBREAKPOINT": "0", **os.environ, "PYTEST_ADDOPTS": ""},
-            pass_fds=[write],
-            process_group=0,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        os.close(write)
+        self._cancelled = cancelled
+        self._worker = worker
+        self._process = worker.process
+        worker.begin(**job)
         self._events: queue.Queue[dict[str, Any]] = queue.Queue()
         assert self._process.stdout
         self._threads = [
-            threading.Thread(target=self._read_events, args=(os.fdopen(read, "rb"),), daemon=True),
+            threading.Thread(target=self._read_events, args=(os.fdopen(worker.events, "rb"),), daemon=True),
             threading.Thread(target=self._drain, args=(self._process.stdout,), daemon=True),
         ]
         for thread in self._threads:
@@ -162,6 +158,8 @@ class _Child:
         try:
             # The pipes say nothing: what the child started may hold them open, and it may close them itself.
             while not self.ended and self._process.poll() is None:
+                if self._cancelled.is_set():
+                    raise Cancelled
                 try:
                     event = self._events.get(timeout=TICK)
                 except queue.Empty:
@@ -186,11 +184,7 @@ class _Child:
             if not self.ended:
                 self._died(self._process.wait())
         finally:
-            # Its whole group: what it started goes with it. (macOS refuses for a group that has ended.)
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._folder.cleanup()
+            self._worker.end()
 
     def _take(self, event: dict[str, Any], results: dict[str, TaskResult]) -> None:
         match event["event"]:
@@ -249,8 +243,8 @@ class _Child:
         """The graded package's lines in faulthandler's trace (which has the innermost first)."""
         frames = []
         trace = ""
-        if self._crash_file.exists():
-            trace = self._crash_file.read_text(encoding="utf-8", errors="replace")
+        if self._worker.crash_file.exists():
+            trace = self._worker.crash_file.read_text(encoding="utf-8", errors="replace")
         for line in trace.splitlines():
             if '", line ' in line and Path((parts := line.split('"'))[1]).is_relative_to(self.package):
                 number = int(parts[2].split()[2])
