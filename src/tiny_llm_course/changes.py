@@ -62,12 +62,12 @@ class Code:
         return sorted(found)
 
     def _module(self, name: str) -> Module:
-        path = (self._package / Path(*name.split("."))).with_suffix(".py").relative_to(ROOT).as_posix()
-        return self._modules.get(name) or Module({}, "", problem=f"{path} is not there")
+        path = (self._package / Path(*name.split("."))).with_suffix(".py")
+        return self._modules.get(name) or Module({}, "", problem=f"{_shown(path)} is not there")
 
 
 def _read(file: Path, name: str, targets: dict[str, set[str]]) -> Module:
-    path = file.relative_to(ROOT).as_posix()
+    path = _shown(file)
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -90,6 +90,10 @@ def _read(file: Path, name: str, targets: dict[str, set[str]]) -> Module:
         if isinstance(body := getattr(node, "body", None), list):
             node.body = [part for part in body if part not in found.values()]  # type: ignore[attr-defined]
     return Module(spans, ast.dump(tree), uses)
+
+
+def _shown(file: Path) -> str:
+    return (file.relative_to(ROOT) if file.is_relative_to(ROOT) else file).as_posix()
 
 
 def _uses(tree: ast.Module, name: str, targets: dict[str, set[str]]) -> Iterator[str]:

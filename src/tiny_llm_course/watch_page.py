@@ -5,6 +5,7 @@ import io
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 
 import click
@@ -15,6 +16,7 @@ from .results import TaskResult
 
 KEYS = "h hint · n next task · l list · q quit · Enter runs all again"
 KEYS_IN_SHORT = "h hint n next l list q quit Enter all"
+NOT_GRADED = "not graded yet"
 
 
 class _Page(io.StringIO):
@@ -34,13 +36,14 @@ def show(head: Callable[[], None], body: Callable[[], None], rest: str, keys: bo
 
     A body that does not fit there is cut; `rest` names the command that shows all of it.
     """
-    top, middle = [*_printed(head), ""], _printed(body)
-    size = shutil.get_terminal_size()
-    footer = KEYS if size.columns > len(KEYS) else KEYS_IN_SHORT
-    bottom = ["", footer] if keys else [""]
+    top, middle, bottom = [*_printed(head), ""], _printed(body), ["", KEYS] if keys else [""]
     if on_screen():
-        room = size.lines - sum(_rows(line, size.columns) for line in top + bottom)
-        middle = _fit(middle, room, size.columns, rest)
+        size = shutil.get_terminal_size()
+        if keys and size.columns <= len(KEYS):
+            bottom = ["", KEYS_IN_SHORT]
+        top, middle = _wrapped(top, size.columns), _wrapped(middle, size.columns)
+        if len(middle) > (room := max(1, size.lines - len(top) - len(bottom))):
+            middle = [*middle[: room - 1], f"    ... all of it: {rest}"]
         top[0] = f"\x1b[2J\x1b[H{top[0]}"
     sys.stdout.write("\n".join(top + middle + bottom))
     if not (on_screen() and keys):
@@ -52,8 +55,9 @@ def overview(tasks: Sequence[Task], results: dict[str, TaskResult]) -> None:
     """Print how the tasks stand, by status."""
     groups: dict[str, list[str]] = {}
     for task in tasks:
-        groups.setdefault(results[task.id].status if task.id in results else "not run", []).append(task.id)
-    say(" · ".join(f"{MARKS[status][0]} {', '.join(ids)} {status}" for status, ids in groups.items()))
+        groups.setdefault(results[task.id].status if task.id in results else NOT_GRADED, []).append(task.id)
+    marks = {status: mark for status, (mark, _) in MARKS.items()} | {NOT_GRADED: "○"}
+    say(" · ".join(f"{marks[status]} {', '.join(ids)} {status}" for status, ids in groups.items()))
 
 
 def board(tasks: Sequence[Task], results: dict[str, TaskResult]) -> None:
@@ -63,7 +67,7 @@ def board(tasks: Sequence[Task], results: dict[str, TaskResult]) -> None:
             mark, colour = MARKS[results[task.id].status]
             say(f"{mark} {task.label}: {verdict(results[task.id])}", colour=colour)
         else:
-            say(f"○ {task.label}: not graded yet")
+            say(f"○ {task.label}: {NOT_GRADED}")
 
 
 def _printed(write: Callable[[], None]) -> list[str]:
@@ -73,18 +77,13 @@ def _printed(write: Callable[[], None]) -> list[str]:
     return page.getvalue().splitlines()
 
 
-def _fit(lines: list[str], room: int, columns: int, rest: str) -> list[str]:
-    if sum(_rows(line, columns) for line in lines) <= room:
-        return lines
-    note, kept = f"    ... all of it: {rest}", []
-    room -= _rows(note, columns)
+def _wrapped(lines: list[str], columns: int) -> list[str]:
+    """The lines broken between words, what follows a break set in; a line is coloured as a whole."""
+    wrapped = []
     for line in lines:
-        room -= _rows(line, columns)
-        if room < 0:
-            break
-        kept.append(line)
-    return [*kept, note]
-
-
-def _rows(line: str, columns: int) -> int:
-    return max(1, -(-len(click.unstyle(line)) // columns))
+        text = click.unstyle(line)
+        begin, _, end = line.partition(text or "\n")
+        margin = " " * (len(text) - len(text.lstrip()) + 2)
+        parts = textwrap.wrap(text, columns, subsequent_indent=margin, break_on_hyphens=False)
+        wrapped += [f"{begin}{part}{end}" for part in parts or [""]]
+    return wrapped

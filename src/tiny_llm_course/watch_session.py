@@ -4,6 +4,7 @@ import contextlib
 import os
 import queue
 import selectors
+import shutil
 import signal
 import sys
 import time
@@ -38,6 +39,7 @@ class Session:
         self.graded: dict[str, str] = {}  # the fingerprints of the code that the results are for
         self.due: list[Task] = []  # what is being graded
         self.chosen: Task | None = None  # by the key n
+        self.saved_last: set[str] = set()  # the tasks that the last save concerned
         self.page = "task"  # or "hint" or "list"
         self.hint: tuple[Task, int] | None = None  # that was asked for last
         self.said = ""
@@ -64,7 +66,7 @@ class Session:
         return 0
 
     def _loop(self) -> None:
-        seen = signature(LEARNER)
+        seen, size = signature(LEARNER), shutil.get_terminal_size()
         selector = selectors.SelectSelector()  # macOS's kqueue does not take every terminal
         selector.register(self._bell, selectors.EVENT_READ)
         if self._keys.fd is not None:
@@ -81,6 +83,9 @@ class Session:
                     self.take(*letter)
             if self._keys.fd in ready and not self.press(self._keys.read()):
                 return
+            if shutil.get_terminal_size() != size:
+                size = shutil.get_terminal_size()
+                self.turn_to(self.page)
             if (now := signature(LEARNER)) != seen:
                 seen = now
                 self.saved()
@@ -112,6 +117,9 @@ class Session:
             self.due = []
         changed = [task for task in readable if self.graded.get(task.id) != self.code.fingerprint(task)]
         if changed:
+            self.saved_last = {task.id for task in changed}
+            if self.chosen and self.chosen.id not in self.saved_last:
+                self.chosen = None
             self.grade(changed)
         elif problems or self.code.problems(self.tasks):
             self.turn_to("task")
@@ -153,14 +161,18 @@ class Session:
         return [t for t in self.tasks if t.id not in self.results or self.results[t.id].status not in DONE]
 
     def focus(self) -> Task | None:
-        """The task to work on: the chosen one, or the first that fails by itself, or the first that is not done."""
+        """The task to work on: the chosen one, else of those just saved the first that fails, else the first failing.
+
+        Failing by itself comes before failing by another task's fault; where nothing fails, the first unfinished one.
+        """
         unfinished = self.unfinished()
         if self.chosen in unfinished:
             return self.chosen
         known = [self.results[task.id] for task in unfinished if task.id in self.results]
         failing = [result.task for result in known if result.status == "failed"]
         own = [result.task for result in known if result.status == "failed" and not result.culprits]
-        return next(iter([*own, *failing, *unfinished]), None)
+        just_saved = [task for task in own if task.id in self.saved_last]
+        return next(iter([*just_saved, *own, *failing, *unfinished]), None)
 
     def go_on(self) -> None:
         """To the next unfinished task, or to the next day that has one, or back to the first."""
