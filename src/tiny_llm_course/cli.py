@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import click
 
-from . import check_cli, dev_cli, doctor, engine_cli, hints, train_cli, watch
+from . import check_cli, dev_cli, engine_cli, hints, train_cli, watch
 from .grading import Limits, NothingSelected, grade_day
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
@@ -115,7 +115,7 @@ def book(build: bool) -> int:
 
 
 cli.add_command(watch.watch)
-cli.add_command(doctor.doctor)
+cli.add_command(check_cli.doctor)
 cli.add_command(check_cli.check)
 cli.add_command(engine_cli.generate)
 cli.add_command(engine_cli.chat)
