@@ -54,7 +54,8 @@ def line_on(name: str, done) -> str:
     """What is said on something: one line."""
     found = [line for line in done.stdout.splitlines() if line[2:].startswith(name)]
     assert len(found) == 1, done.stdout
-    return found[0]
+    line: str = found[0]
+    return line
 
 
 def problems(done) -> list[str]:
