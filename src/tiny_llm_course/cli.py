@@ -9,7 +9,18 @@ from importlib.util import find_spec
 
 import click
 
-from . import check_cli, dev_cli, engine_cli, hints, train_cli, watch
+from . import (
+    borrow_cli,
+    check_cli,
+    dev_cli,
+    engine_cli,
+    hints,
+    progress,
+    reset_cli,
+    status_cli,
+    train_cli,
+    watch,
+)
 from .grading import Limits, NothingSelected, grade_day
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
@@ -79,6 +90,7 @@ def test(
             if len(by_day(tasks)) == 1:
                 raise
             continue  # -k may mean the checks of another day
+        progress.record(results)
         if everything:
             results = [r for r in results if r.status != "not started" and not holds_stub(r.task, package)]
             if results:
@@ -114,6 +126,10 @@ def book(build: bool) -> int:
     return subprocess.run([*command, str(BOOK)]).returncode
 
 
+cli.add_command(status_cli.status)
+cli.add_command(borrow_cli.borrow)
+cli.add_command(borrow_cli.give_back)
+cli.add_command(reset_cli.reset)
 cli.add_command(watch.watch)
 cli.add_command(check_cli.doctor)
 cli.add_command(check_cli.check)

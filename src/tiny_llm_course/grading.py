@@ -20,6 +20,7 @@ from typing import IO, Any
 
 import psutil
 
+from . import progress
 from .findings import Finding, Kind
 from .paths import LEARNER, ROOT, SOLUTION, TESTS
 from .registry import Day, Task, UsageError, load_course
@@ -70,6 +71,8 @@ def grade_day(
     """
     wanted = list(day.tasks if tasks is None else tasks)
     results = {task.id: TaskResult(task) for task in wanted}
+    if not solution:
+        progress.prepare(results.values(), whole=not pytest_args)
     left = list(results)
     broken: dict[str, str] = {}
     while left:

@@ -18,6 +18,7 @@ MARKS = {
     "not started": ("○", "yellow"),
     "waiting": ("⇢", "yellow"),
     "not run": ("○", "yellow"),
+    "borrowed": ("⇢", "yellow"),
 }
 
 
@@ -40,11 +41,15 @@ def report_results(results: Sequence[TaskResult], package: str) -> None:
     """Print the verdicts of a day."""
     for result in results:
         report_task(result, package)
+    graded = [result for result in results if not result.borrowed]
+    if used := {need for result in graded for need in result.on_reference}:
+        in_order = [task.id for task in load_course().tasks() if task.id in used]
+        say(f"⇢ on the reference, as you have borrowed them: {', '.join(in_order)}", colour="yellow")
     say()
     passed = sum(r.status == "passed" for r in results)
     line = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed."
     # What others suffer from comes before them.
-    unfinished = [r.task for r in results if r.status != "passed" and not r.culprits]
+    unfinished = [r.task for r in results if r.status not in ("passed", "borrowed") and not r.culprits]
     if unfinished:
         line += f" Next: {unfinished[0].label}."
     say(line, colour="green" if passed == len(results) else None)
@@ -81,6 +86,8 @@ def verdict(result: TaskResult) -> str:
             if result.passed + result.failed < result.checks:
                 return f"not run, it uses {result.culprits[0]}, which did not end"
             return f"failed, {count}; this task is right, {' and '.join(result.culprits)} which it uses is not"
+        case "borrowed":
+            return f"borrowed (pdm run return {result.task.id} to write it yourself)"
         case "failed" if result.passed + result.failed == result.checks:
             return f"failed, {count}"
         case status:

@@ -43,11 +43,7 @@ def unfinished_day(tasks: Iterable[Task]) -> list[Task]:
 
 
 def done(task: Task) -> bool:
-    """Whether a task had passed, or was borrowed, when it was last graded."""
+    """Whether a task has passed as it is now, or is borrowed."""
     from . import progress
 
-    memory = progress.load()
-    tasks, borrowed = memory.get("tasks"), memory.get("borrowed")
-    known = tasks.get(task.id) if isinstance(tasks, dict) else None
-    passed = isinstance(known, dict) and known.get("status") == "passed"
-    return passed or (isinstance(borrowed, list) and task.id in borrowed)
+    return progress.status_of(task.id) == "passed" or task.id in progress.borrowed()

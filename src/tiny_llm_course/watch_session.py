@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterable
 
-from . import hints, watch_page
+from . import hints, progress, watch_page
 from .changes import Code
 from .grader import Grader, Verdicts
 from .grading import Limits
@@ -133,6 +133,7 @@ class Session:
         elif isinstance(verdicts, BaseException):
             raise verdicts
         else:
+            progress.record(verdicts)
             self.results |= {result.task.id: result for result in verdicts}
             ids = ", ".join(task.id for task in self.due)
             self.said = f"Graded {ids} in {time.monotonic() - self._started:.1f} s, at {time.strftime('%H:%M:%S')}."
