@@ -1,7 +1,7 @@
 """The child process: grades one day with pytest and tells the harness what happens, one JSON object a line.
 
-Started as `python -m tiny_llm_course.child JOB`, where JOB is the JSON of a `Job`. What the learner prints is kept
-apart, labelled and capped; a crash leaves the Python lines it happened on in the job's crash file.
+Started as `python -m tiny_llm_course.child`, with the JSON of a `Job` on stdin. What the learner prints is kept apart,
+labelled and capped; a crash writes the Python lines it happened on to the job's second pipe.
 """
 
 import dataclasses
@@ -33,7 +33,8 @@ class Job:
 
     test_file: str
     events: int  # the file descriptor to write to
-    crash_file: str
+    trace: int  # the one for faulthandler
+    secret: str  # begins every event: what else is written to the pipe is not from here
     broken: dict[str, str]
     pytest_args: list[str]
 
@@ -69,14 +70,16 @@ class Reporter:
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.process = os.getpid()
         self.prints: dict[str, Prints] = {}
         self.failed: dict[str, Task] = {}
         self.current = ""
         self.not_started: set[str] = set()
 
     def send(self, event: str, **data: Any) -> None:
-        """One line to the harness."""
-        os.write(self.job.events, (json.dumps({"event": event, **data}) + "\n").encode())
+        """One line to the harness, on a line of its own; a process that the learner's code has forked says nothing."""
+        if os.getpid() == self.process:
+            os.write(self.job.events, f"\n{self.job.secret}{json.dumps({'event': event, **data})}\n".encode())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -164,16 +167,17 @@ def diagnose(task: Task) -> tuple[list[Variant], list[Task]]:
 
 def main() -> int:
     """Grade, and tell."""
-    job = Job(**json.loads(sys.argv[1]))
-    crash_file = open(job.crash_file, "w", encoding="utf-8")  # noqa: SIM115  (faulthandler needs it open to the end)
-    faulthandler.enable(file=crash_file, all_threads=False)
+    job = Job(**json.loads(sys.stdin.read()))  # which is at its end then, as if it were closed
+    for pipe in (job.events, job.trace):
+        os.set_inheritable(pipe, False)
+    faulthandler.enable(file=job.trace, all_threads=False)
     # The harness asks for the current line before it ends a child that takes too long or too much.
-    faulthandler.register(signal.SIGUSR1, file=crash_file, all_threads=False)
+    faulthandler.register(signal.SIGUSR1, file=job.trace, all_threads=False)
     leave, own = os._exit, os.getpid()
 
     def recorded_exit(status: int) -> None:
         if os.getpid() == own:  # and not a process that the learner's code has forked
-            faulthandler.dump_traceback(file=crash_file, all_threads=False)
+            faulthandler.dump_traceback(file=job.trace, all_threads=False)
         leave(status)
 
     os._exit = recorded_exit  # type: ignore[assignment]

@@ -10,10 +10,11 @@ import json
 import linecache
 import os
 import queue
+import re
+import secrets
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -22,10 +23,12 @@ from typing import IO, Any
 
 import psutil
 
+from .day_files import must_be_there, no_check, tests_path
 from .findings import Finding, Kind
-from .paths import LEARNER, ROOT, SOLUTION, TESTS
+from .paths import LEARNER, ROOT, SOLUTION
 from .registry import Day, Task, UsageError, load_course
 from .results import TaskResult
+from .tail import Tail
 
 TICK = 0.02  # seconds between two looks at a child
 STEP = 1.0  # seconds that one look counts at most: a machine that slept did not compute
@@ -59,9 +62,10 @@ def grade_day(
     `begin` is called once, as soon as it is known that there is something to grade.
 
     Raises:
-        UsageError: pytest did not understand `pytest_args`.
+        UsageError: pytest did not understand `pytest_args`, or the tests are not all there.
         NothingSelected: they select nothing.
     """
+    must_be_there(day)
     wanted = list(day.tasks if tasks is None else tasks)
     results = {task.id: TaskResult(task) for task in wanted}
     left = list(results)
@@ -89,6 +93,8 @@ def grade_day(
         else:
             raise UsageError(f"The tests could not be run: {run.last_words()}")
     selected = [result for result in results.values() if result.checks]
+    if not pytest_args and (untested := [task.id for task in wanted if not results[task.id].checks]):
+        raise no_check(day, untested[0])
     if not selected:
         raise NothingSelected(f"No check of day {day.number} of week {day.week} fits {' '.join(pytest_args)}.")
     return selected
@@ -105,52 +111,52 @@ class _Child:
         self.begun: list[str] = []
         self.ended = False
         self.death: Finding | None = None
-        self._words = b""
-        self._folder = tempfile.TemporaryDirectory(prefix="tiny-llm-")
-        self._crash_file = Path(self._folder.name, "crash")
-        read, write = os.pipe()
+        self._secret = secrets.token_hex(16)
+        pipes = [os.pipe(), os.pipe()]
+        (events, to_events), (trace, to_trace) = pipes
         job: dict[str, Any] = {
-            "test_file": str(TESTS / f"week{day.week}" / f"test_day{day.number}.py"),
-            "events": write,
-            "crash_file": str(self._crash_file),
+            "test_file": str(tests_path(day)),
+            "events": to_events,
+            "trace": to_trace,
+            "secret": self._secret,
             "broken": broken,
             "pytest_args": pytest_args,
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tiny_llm_course.child", json.dumps(job)],
+            # -P: a scratch file of the learner's, random.py say, must not be taken for the library's.
+            [sys.executable, "-P", "-m", "tiny_llm_course.child"],
             cwd=ROOT,
             # Plugins of other packages in the environment take half a second to import, and grade nothing.
             env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONBREAKPOINT": "0", **os.environ, "PYTEST_ADDOPTS": ""},
-            pass_fds=[write],
+            pass_fds=[to_events, to_trace],
             process_group=0,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        os.close(write)
+        os.close(to_events)
+        os.close(to_trace)
         self._events: queue.Queue[dict[str, Any]] = queue.Queue()
+        assert self._process.stdin
         assert self._process.stdout
-        self._threads = [
-            threading.Thread(target=self._read_events, args=(os.fdopen(read, "rb"),), daemon=True),
-            threading.Thread(target=self._drain, args=(self._process.stdout,), daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._words = Tail(self._process.stdout)
+        self._trace = Tail(os.fdopen(trace, "rb"))
+        reader = threading.Thread(target=self._read_events, args=(os.fdopen(events, "rb"),), daemon=True)
+        reader.start()
+        self._threads = [reader, self._words, self._trace]
+        with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:  # it ended before it could read
+            stdin.write(json.dumps(job).encode())
 
     def _read_events(self, pipe: IO[bytes]) -> None:
+        secret = self._secret.encode()
         with pipe:
             for line in pipe:
-                self._events.put(json.loads(line))
-
-    def _drain(self, pipe: IO[bytes]) -> None:
-        """Keep the end of what the child writes past our own stand-ins, so that a flood of it blocks nobody."""
-        with pipe:
-            while chunk := pipe.read1(65536):  # type: ignore[attr-defined]
-                self._words = (self._words + chunk)[-8192:]
+                if line.startswith(secret):
+                    self._events.put(json.loads(line.removeprefix(secret)))
 
     def last_words(self) -> str:
         """The last line that pytest or the system wrote."""
-        lines = [line.strip() for line in self._words.decode(errors="replace").splitlines() if line.strip()]
+        lines = [line.strip() for line in self._words.text().splitlines() if line.strip()]
         errors = [line for line in lines if "rror:" in line]
         return (errors or lines or ["it wrote nothing"])[-1]
 
@@ -190,7 +196,6 @@ class _Child:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-            self._folder.cleanup()
 
     def _take(self, event: dict[str, Any], results: dict[str, TaskResult]) -> None:
         match event["event"]:
@@ -248,15 +253,23 @@ class _Child:
     def _crash_frames(self) -> tuple[str, ...]:
         """The graded package's lines in faulthandler's trace (which has the innermost first)."""
         frames = []
-        trace = ""
-        if self._crash_file.exists():
-            trace = self._crash_file.read_text(encoding="utf-8", errors="replace")
+        for thread in self._threads:
+            thread.join(0.2)
+        # Its paths are in ASCII: what is not stands there as \xe9 or \u6a21.
+        trace = re.sub(r"\\(?:x\w{2}|u\w{4}|U\w{8})", _unescaped, self._trace.text())
         for line in trace.splitlines():
             if '", line ' in line and Path((parts := line.split('"'))[1]).is_relative_to(self.package):
                 number = int(parts[2].split()[2])
                 code = linecache.getline(parts[1], number).strip()  # empty if the file has changed since
                 frames.append(f"{Path(parts[1]).relative_to(ROOT).as_posix()}:{number}  {code}")
         return tuple(reversed(frames))
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    try:
+        return chr(int(escape[0][2:], 16))
+    except (ValueError, OverflowError):  # a backslash of the path's own
+        return escape[0]
 
 
 def _resident(process: psutil.Process) -> int:

@@ -58,11 +58,15 @@ def import_learner(module: str, known_broken: dict[str, str]) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit too: sys.exit() in a file is a mistake like any other
-        cause = error if isinstance(error, NotImportable) else NotImportable(module, error)
-        placeholder = BrokenModule(name, cause)
-        sys.modules[name] = placeholder
-        if parent := sys.modules.get("tiny_llm"):
-            setattr(parent, module, placeholder)
+        put_broken(module, error if isinstance(error, NotImportable) else NotImportable(module, error))
+
+
+def put_broken(module: str, error: NotImportable) -> None:
+    """Let `tiny_llm.<module>` raise this error whenever something of it is used."""
+    placeholder = BrokenModule(f"tiny_llm.{module}", error)
+    sys.modules[placeholder.__name__] = placeholder
+    if parent := sys.modules.get("tiny_llm"):
+        setattr(parent, module, placeholder)
 
 
 def load_package(name: str, folder: Path) -> ModuleType:

@@ -12,14 +12,13 @@ import contextlib
 import dataclasses
 import io
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
+from .day_files import variants_path
 from .packages import SOLUTION_NAME, NotImportable, installed, program
-from .paths import TESTS
 from .registry import Day, Task
 from .rounding import EPSILON, to_float64
 
@@ -144,11 +143,6 @@ def solved(tasks: Sequence[Task]) -> Iterator[None]:
             with contextlib.suppress(NotImportable, AttributeError):  # a file or a function that is not there
                 stack.enter_context(installed(target, program(target, SOLUTION_NAME)))
         yield
-
-
-def variants_path(day: Day) -> Path:
-    """The file of a day's variants, beside its tests."""
-    return TESTS / f"week{day.week}" / f"variants_day{day.number}.py"
 
 
 def load_variants(day: Day) -> Variants:
