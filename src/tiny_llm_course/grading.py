@@ -32,6 +32,7 @@ from .tail import Tail
 
 TICK = 0.02  # seconds between two looks at a child
 STEP = 1.0  # seconds that one look counts at most: a machine that slept did not compute
+TRACE = 1.0  # seconds a child may take to say at which line it is
 START = 60.0  # seconds a child may take for what is not the learner's: starting Python, importing the tests
 
 
@@ -238,7 +239,10 @@ class _Child:
     def _end(self, why: str) -> None:
         """Ask the child for the line it is at, then end it."""
         self._process.send_signal(signal.SIGUSR1)
-        time.sleep(0.2)
+        until = time.monotonic() + TRACE
+        while not self._trace.text().endswith("\n") and time.monotonic() < until:
+            time.sleep(TICK)
+        time.sleep(TICK)
         self._process.kill()
         self._process.wait()
         self.death = Finding(Kind.STOPPED, why, frames=self._crash_frames())
@@ -257,11 +261,10 @@ class _Child:
             thread.join(0.2)
         # Its paths are in ASCII: what is not stands there as \xe9 or \u6a21.
         trace = re.sub(r"\\(?:x\w{2}|u\w{4}|U\w{8})", _unescaped, self._trace.text())
-        for line in trace.splitlines():
-            if '", line ' in line and Path((parts := line.split('"'))[1]).is_relative_to(self.package):
-                number = int(parts[2].split()[2])
-                code = linecache.getline(parts[1], number).strip()  # empty if the file has changed since
-                frames.append(f"{Path(parts[1]).relative_to(ROOT).as_posix()}:{number}  {code}")
+        for file, number in re.findall(r'^  File "(.*)", line (\d+) in ', trace, re.MULTILINE):
+            if Path(file).is_relative_to(self.package):
+                code = linecache.getline(file, int(number)).strip()  # empty if the file has changed since
+                frames.append(f"{Path(file).relative_to(ROOT).as_posix()}:{number}  {code}")
         return tuple(reversed(frames))
 
 
