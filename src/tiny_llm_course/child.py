@@ -20,7 +20,7 @@ from .findings import Finding, Kind
 from .packages import NotImportable, program
 from .plugin import BROKEN, FINDING, GUARD, IMPORTING, TASK
 from .registry import Task, load_course
-from .variants import Variant, load_variants, solved
+from .variants import Variant, load_variants
 
 # More of the learner's prints is not passed on; the rest is counted.
 KEPT_LINES = 5
@@ -170,10 +170,7 @@ def diagnose(task: Task) -> tuple[list[Variant], list[Task]]:
     course = load_course()
     variants = load_variants(course.day(task.week, task.day))
     needs = [course.task(need) for need in course.needs(task.id)]
-    if culprits := variants.culprits(task, subject, needs):
-        return [], culprits
-    with solved(needs):
-        return variants.mistakes(task, subject), []
+    return variants.diagnosis(task, subject, needs)
 
 
 def main() -> int:
@@ -194,7 +191,8 @@ def main() -> int:
     os._exit = recorded_exit  # type: ignore[assignment]
     reporter = Reporter(job)
     # Our own prints stay apart from pytest's: `-s` switches its capturing off, faulthandler is set up above.
-    args = [job.test_file, "-s", "-p", "no:faulthandler", "-p", "no:cacheprovider", *job.pytest_args]
+    # Nobody reads its tracebacks, which it would lay out for seconds if a message is long.
+    args = [job.test_file, "-s", "--tb=native", "-p", "no:faulthandler", "-p", "no:cacheprovider", *job.pytest_args]
     status = int(pytest.main(args, plugins=[reporter]))
     reporter.send("end", status=status)
     return status
