@@ -1,6 +1,7 @@
 """The command line: `pdm run NAME` and `tiny-llm NAME` are the same."""
 
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -144,6 +145,7 @@ def main() -> None:
     # A graded child ends with us, also when a terminal is closed or a supervisor has had enough.
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, frame: sys.exit(128 + number))
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ✓ shows ?, and nothing breaks
@@ -167,6 +169,15 @@ def main() -> None:
         click.echo("interrupted", err=True)
         sys.exit(130)
     sys.exit(status)
+
+
+def _open_streams() -> None:
+    """Where the three standard streams are closed, open them on nothing: a pipe would take their place, and mix."""
+    while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(null)
+    sys.stdout = sys.stdout or io.StringIO()
+    sys.stderr = sys.stderr or io.StringIO()
 
 
 def _fail(message: str) -> None:

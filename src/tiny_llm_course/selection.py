@@ -4,7 +4,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from .paths import ROOT, TESTS
+from .day_files import tests_path
+from .paths import ROOT
 from .registry import Day, Task, UsageError, load_course, resolve
 
 
@@ -47,7 +48,7 @@ def by_day(tasks: Sequence[Task]) -> list[tuple[Day, list[Task]]]:
 
 def run_pytest(tasks: Sequence[Task], options: Sequence[str]) -> int:
     """Raw pytest on some tasks, in this terminal. Our exit codes: 0 passed, 1 failed, 2 wrong use."""
-    files = [str(TESTS / f"week{day.week}" / f"test_day{day.number}.py") for day, _ in by_day(tasks)]
+    files = [str(tests_path(day)) for day, _ in by_day(tasks)]
     command = [sys.executable, "-m", "pytest", *files, *(f"--task={task.id}" for task in tasks), *options]
     status = subprocess.run(command, cwd=ROOT).returncode
     return status if status in (0, 1) else 1 if status < 0 else 2

@@ -3,11 +3,10 @@
 import contextlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from .paths import ROOT
@@ -17,28 +16,30 @@ class Worker:
     """A child process in a process group of its own; it ends by itself when its parent is gone before the job came."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="tiny-llm-")
-        self.crash_file = Path(self._folder.name, "crash")
-        self.events, write = os.pipe()
+        self.secret = secrets.token_hex(16)
+        self.events, to_events = os.pipe()
+        self.trace, to_trace = os.pipe()
+        self._pipes = {"events": to_events, "trace": to_trace}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tiny_llm_course.child", str(write)],
+            # -P: a scratch file of the learner's, random.py say, must not be taken for the library's.
+            [sys.executable, "-P", "-m", "tiny_llm_course.child"],
             cwd=ROOT,
             # Plugins of other packages in the environment take half a second to import, and grade nothing.
             env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONBREAKPOINT": "0", **os.environ, "PYTEST_ADDOPTS": ""},
-            pass_fds=[write],
+            pass_fds=list(self._pipes.values()),
             process_group=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        os.close(write)
+        for pipe in self._pipes.values():
+            os.close(pipe)
 
     def begin(self, **job: Any) -> None:
         """Hand it its job; if it has died meanwhile, whoever waits for its events will see that."""
         assert self.process.stdin
-        line = json.dumps({"crash_file": str(self.crash_file), **job}) + "\n"
         with contextlib.suppress(BrokenPipeError), self.process.stdin as pipe:
-            pipe.write(line.encode())
+            pipe.write(json.dumps({**self._pipes, "secret": self.secret, **job}).encode())
 
     def end(self) -> None:
         """End it and all that it started, and leave nothing behind."""
@@ -46,12 +47,12 @@ class Worker:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        self._folder.cleanup()
 
     def dismiss(self) -> None:
         """End it although it never had a job."""
         self.end()
         os.close(self.events)
+        os.close(self.trace)
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe:
                 pipe.close()
