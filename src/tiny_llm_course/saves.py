@@ -41,9 +41,9 @@ class Saves:
         self._thread.join(1.0)
 
     def _run(self) -> None:
-        from watchfiles import watch
-
         try:
+            from watchfiles import watch
+
             # The parent, so that the folder itself may go and come. Never watchfiles' own polling, which does not
             # tell two saves within one second apart.
             for _ in watch(
