@@ -10,11 +10,12 @@ import dataclasses
 import pytest
 from _pytest.runner import runtestprotocol
 
+from .day_files import tests_path, variants_path
 from .packages import installed, load_package, program
-from .paths import LEARNER, TESTS
+from .paths import LEARNER
 from .plugin import TASK, TRAPS
 from .registry import Day, Task
-from .variants import load_variants, variants_path
+from .variants import load_variants
 
 STUB_NAME = "tiny_llm_stub"
 
@@ -111,7 +112,7 @@ def fails(item: pytest.Function) -> bool:
 def prove_day(day: Day) -> Prover:
     """Run the proof of a day in this process."""
     prover = Prover(day)
-    file = TESTS / f"week{day.week}" / f"test_day{day.number}.py"
+    file = tests_path(day)
     # Without the terminal plugin: what fails here fails on purpose.
     status = pytest.main([str(file), "--solution", "-p", "no:terminal", "-p", "no:cacheprovider"], plugins=[prover])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):

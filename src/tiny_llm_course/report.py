@@ -40,7 +40,7 @@ def report_heading(day: Day, package: str, gap: bool = False) -> None:
 def report_results(results: Sequence[TaskResult], package: str) -> None:
     """Print the verdicts of a day."""
     for result in results:
-        _report_task(result, package)
+        report_task(result, package)
     graded = [result for result in results if not result.borrowed]
     if used := {need for result in graded for need in result.on_reference}:
         in_order = [task.id for task in load_course().tasks() if task.id in used]
@@ -55,10 +55,11 @@ def report_results(results: Sequence[TaskResult], package: str) -> None:
     say(line, colour="green" if passed == len(results) else None)
 
 
-def _report_task(result: TaskResult, package: str) -> None:
+def report_task(result: TaskResult, package: str) -> None:
+    """Print the verdict of a task, and what there is to say about it."""
     task, finding = result.task, result.finding
     mark, colour = MARKS[result.status]
-    say(f"{mark} {task.label}: {_verdict(result)}", colour=colour, bold=result.status == "failed")
+    say(f"{mark} {task.label}: {verdict(result)}", colour=colour, bold=result.status == "failed")
     if result.status not in ("failed", "not started") or result.culprits:
         return
     if finding and result.status == "failed":
@@ -71,7 +72,8 @@ def _report_task(result: TaskResult, package: str) -> None:
     say(f"    code {where(task.targets[0], package)} · read {chapter(task)} · hint: pdm run hint {task.id}")
 
 
-def _verdict(result: TaskResult) -> str:
+def verdict(result: TaskResult) -> str:
+    """A task's status in words, with its checks counted."""
     count = f"{result.failed} of {result.checks} checks"
     match result.status:
         case "passed":
