@@ -78,8 +78,9 @@ def _listing(title: str, package: Path, task: Task) -> Listing:
 
 def _others(task: Task) -> list[Listing]:
     """The accepted programs of the task that stand in one place, by their names."""
+    from .day_files import variants_path
     from .own_code import NoSuchCode, code_of_variant
-    from .variants import load_variants, variants_path
+    from .variants import load_variants
 
     day = load_course().day(task.week, task.day)
     file = variants_path(day)

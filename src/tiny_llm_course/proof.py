@@ -30,7 +30,10 @@ class Proof:
     pass_on_solution: int = 0
     wrong: int = 0
     caught: int = 0
-    named: int = 0
+    named: int = 0  # as what it is, and as nothing else
+    named_at_all: int = 0
+    named_as_one: int = 0
+    named_rightly: int = 0
     accepted: int = 0
     accepted_pass: int = 0
     problems: list[str] = dataclasses.field(default_factory=list)
@@ -97,6 +100,9 @@ class Prover:
                 else:
                     proof.problems.append(f"the wrong program {variant.name} passes all tests")
             names = [v.name for v in self._variants.mistakes(task, variant.program)]
+            proof.named_at_all += bool(names)
+            proof.named_as_one += len(names) == 1
+            proof.named_rightly += variant.name in names
             if names == [variant.name]:
                 proof.named += 1
             else:

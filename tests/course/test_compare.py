@@ -11,12 +11,13 @@ import mlx.core as mx
 import pytest
 
 from tiny_llm_course import compare, limited, replay, speed
+from tiny_llm_course.day_files import variants_path
 from tiny_llm_course.own_code import NoSuchCode, code_of, code_of_variant
 from tiny_llm_course.packages import SOLUTION_NAME, program
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.registry import Target, load_course
 from tiny_llm_course.transcripts import Edit, Scenario, checkout_for, run
-from tiny_llm_course.variants import load_variants, variants_path
+from tiny_llm_course.variants import load_variants
 
 TASKS = load_course().tasks()
 EXPONENTIALS = "exponentials = mx.exp(shifted)"

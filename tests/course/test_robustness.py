@@ -1,33 +1,36 @@
-"""Whatever a learner's file holds, and wherever it is graded, the verdict is clear and never a pass that was not earned.
+"""Whatever a learner's file holds, wherever it is graded: the verdict is clear, and never a pass that was not earned.
 
-The table is the list of what is held to that. A line is a case: what `basics.py` holds, where it is graded, and what the
-command prints. Each runs the real command in a copy of the checkout; softmax and linear are solved in it, and graded.
-`put` is code at the end of the file, `linear` and `softmax` are code at the beginning of a function. A case with
-`wrong=True` has another softmax besides, one that forgets the maximum and the sum: it must never be told to have passed.
+The table is the list of what is held to that. A line is a case: what `basics.py` holds, where it is graded, and what
+the command prints. Each runs the real command in a copy of the checkout, in which softmax and linear are solved, and
+are graded. `put` is code at the end of the file, `linear` and `softmax` are code at the beginning of a function. A
+case with `wrong=True` has another softmax besides, without maximum and sum: it must never be told to have passed.
 
 Out of reach, because learner and tests share a process: who reads the secret of the events from the harness's memory,
-changes the code of a function in place (`agrees.__code__`), undoes a replacement before the check ends, looks up the
-expected answer in the frames of the caller, edits the tests, or copies the solution, will be told to have passed. So is a
-process that detaches itself from its group: it is left running. Nobody does these things by accident.
+changes a function in place (`agrees.__code__`), undoes a replacement before the check ends, looks up the expected
+answer in the frames of the caller, edits the tests, or copies the solution, will be told to have passed. A process that
+leaves its group is left running. Nobody does these things by accident.
 """
 
 import dataclasses
 import os
-import pty
-import re
-import shutil
-import struct
-import subprocess
 import sys
-import termios
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from fcntl import ioctl
 from pathlib import Path
 
-import psutil
 import pytest
+from tests.course.circumstances import (
+    child_killed,
+    on_a_narrow_terminal,
+    read_only,
+    rewritten,
+    run,
+    scratch_files,
+    twice_at_once,
+    without,
+    without_stdin,
+    without_streams,
+)
 
 from tiny_llm_course.transcripts import Edit, Scenario, checkout_for
 
@@ -53,82 +56,6 @@ class Case:
     prepare: Callable[[Path], None] = lambda checkout: None  # changes the checkout
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
     start: Callable[..., tuple[int, str]] | None = None  # how to run the command, if not just so
-
-
-def run(command: list[str], checkout: Path, environment: dict[str, str]) -> tuple[int, str]:
-    done = subprocess.run(
-        command, cwd=checkout, env=environment, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
-    )  # fmt: skip
-    return done.returncode, done.stdout.decode(errors="replace")
-
-
-def on_a_narrow_terminal(command: list[str], checkout: Path, environment: dict[str, str]) -> tuple[int, str]:
-    ours, theirs = pty.openpty()
-    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
-    process = subprocess.Popen(command, cwd=checkout, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    output = b""
-    try:
-        while chunk := os.read(ours, 65536):
-            output += chunk
-    except OSError:
-        pass  # how Linux says that the terminal has no other end any more
-    os.close(ours)
-    return process.wait(), re.sub(r"\x1b\[[0-9;]*m", "", output.decode().replace("\r\n", "\n"))
-
-
-def without_streams(command: list[str], checkout: Path, environment: dict[str, str]) -> tuple[int, str]:
-    """All three standard streams closed."""
-    done = subprocess.run(["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *command], cwd=checkout, env=environment)
-    return done.returncode, ""
-
-
-def without_stdin(command: list[str], checkout: Path, environment: dict[str, str]) -> tuple[int, str]:
-    return run(["sh", "-c", '"$@" <&-', "sh", *command], checkout, environment)
-
-
-def child_killed(command: list[str], checkout: Path, environment: dict[str, str]) -> tuple[int, str]:
-    """Somebody kills the grading process, which is then at an endless loop."""
-    process = subprocess.Popen(command, cwd=checkout, env=environment, stdout=subprocess.PIPE, text=True)
-    until = time.monotonic() + 60
-    while not (checkout / "looping").exists():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    for child in psutil.Process(process.pid).children():
-        child.kill()
-    return process.wait(), process.communicate()[0]
-
-
-def twice_at_once(command: list[str], checkout: Path, environment: dict[str, str]) -> tuple[int, str]:
-    with ThreadPoolExecutor() as pool:
-        first, second = pool.map(lambda _: run(command, checkout, environment), range(2))
-    assert first == second
-    return first
-
-
-def rewritten(change: Callable[[bytes], bytes], file: str = "src/tiny_llm/basics.py") -> Callable[[Path], None]:
-    def prepare(checkout: Path) -> None:
-        (checkout / file).write_bytes(change((checkout / file).read_bytes()))
-
-    return prepare
-
-
-def without(file: str) -> Callable[[Path], None]:
-    return lambda checkout: (checkout / file).unlink()
-
-
-def read_only(checkout: Path) -> None:
-    """Nothing can be written: also for a superuser, whom no permission stops, files are where folders would be."""
-    for folder in [checkout, *checkout.glob("src/*/"), *checkout.glob("tests/*/")]:
-        if folder.is_dir():
-            shutil.rmtree(folder / "__pycache__", ignore_errors=True)
-            (folder / "__pycache__").touch()
-    for name in (".hypothesis", ".pytest_cache", ".tiny-llm"):
-        (checkout / name).touch()
-    for path in sorted(checkout.rglob("*")):
-        path.chmod(0o555 if path.is_dir() else 0o444)
-    checkout.chmod(0o555)
 
 
 def replaces(statement: str, name: str) -> Case:
@@ -168,8 +95,15 @@ MUTE = "class Mute(Exception):\n    def __str__(self): raise ValueError('no word
 CASES: dict[str, Case] = {
     # Programs that do not end, or end too early.
     "an endless loop": Case(
-        (f"✗ {SOFTMAX}", "still running after 3 s, the limit of a task", "src/tiny_llm/basics.py:", "while True", LINEAR),
-        softmax="while True: pass", options=("--time-limit", "3"),
+        (
+            f"✗ {SOFTMAX}",
+            "still running after 3 s, the limit of a task",
+            "src/tiny_llm/basics.py:",
+            "while True",
+            LINEAR,
+        ),
+        softmax="while True: pass",
+        options=("--time-limit", "3"),
     ),
     "an endless loop that ignores signals and errors": Case(
         (f"✗ {SOFTMAX}", "still running after 3 s", LINEAR),
@@ -179,7 +113,8 @@ CASES: dict[str, Case] = {
     ),
     "os._exit(0)": Case(
         (f"✓ {SOFTMAX}", f"✗ {LINEAR}", "your code ended the tests (exit code 0)", "os._exit(0)"),
-        put="import os", linear="os._exit(0)",
+        put="import os",
+        linear="os._exit(0)",
     ),
     "os._exit(0) while it is imported": Case(
         (f"✗ {SOFTMAX}: failed", "your code ended the tests (exit code 0)", "basics.py:", f"✗ {LINEAR}: failed"),
@@ -187,14 +122,17 @@ CASES: dict[str, Case] = {
     ),
     "sys.exit(0)": Case((*LINEAR_FAILS, "sys.exit(0)"), linear="import sys; sys.exit(0)"),
     "an exit when Python ends": Case(
-        (*SOFTMAX_FAILS, ), put="import atexit, os; atexit.register(os._exit, 0)", wrong=True,
+        (*SOFTMAX_FAILS,),
+        put="import atexit, os; atexit.register(os._exit, 0)",
+        wrong=True,
     ),
     "sys.exit(0) while it is imported": Case(
         (*NO_IMPORT[:1], "src/tiny_llm/basics.py calls sys.exit(0) while it is imported", NO_IMPORT[2]),
         put="import sys; sys.exit(0)",
     ),
     "it interrupts itself": Case(
-        (f"✓ {SOFTMAX}", f"✗ {LINEAR}", "your code ended the tests (exit code 2)"), linear="raise KeyboardInterrupt",
+        (f"✓ {SOFTMAX}", f"✗ {LINEAR}", "your code ended the tests (exit code 2)"),
+        linear="raise KeyboardInterrupt",
     ),
     "sys.exit replaced": Case(SOFTMAX_FAILS, put="import sys; sys.exit = lambda status=0: None", wrong=True),
     "an alarm": Case(
@@ -207,35 +145,45 @@ CASES: dict[str, Case] = {
     ),
     "killed from outside": Case(
         (f"✗ {SOFTMAX}", "the process crashed: SIGKILL", LINEAR),
-        softmax="open('looping', 'w').close()\n    while True: pass", start=child_killed,
+        softmax="open('looping', 'w').close()\n    while True: pass",
+        start=child_killed,
     ),
     "it interrupts the harness": Case(
-        ("interrupted",), linear="import os, signal, time; os.kill(os.getppid(), signal.SIGINT); time.sleep(9)", status=130,
+        ("interrupted",),
+        linear="import os, signal, time; os.kill(os.getppid(), signal.SIGINT); time.sleep(9)",
+        status=130,
     ),
     "a segfault": Case(
         (f"✓ {SOFTMAX}", f"✗ {LINEAR}", "the process crashed: SIG", "ctypes.string_at(0)"),
-        put="import ctypes", linear="ctypes.string_at(0)",
+        put="import ctypes",
+        linear="ctypes.string_at(0)",
     ),
     "recursion without end": Case((*LINEAR_FAILS, "raised RecursionError"), linear="return linear(x, w, bias)"),
     "recursion without end, the limit lifted": Case(
-        (*LINEAR_FAILS, ), put="import sys; sys.setrecursionlimit(10**9)",
-        linear="return max([0], key=lambda _: linear(x, w, bias))", options=("--time-limit", "6", "--memory-limit", "1"),
+        (*LINEAR_FAILS,),
+        put="import sys; sys.setrecursionlimit(10**9)",
+        linear="return max([0], key=lambda _: linear(x, w, bias))",
+        options=("--time-limit", "6", "--memory-limit", "1"),
     ),
     "10 GB at once": Case(
         (f"✓ {SOFTMAX}", f"✗ {LINEAR}", "used more than 0.7 GB of memory, the limit of a task"),
-        linear="hoard = bytearray(b'x') * 10_000_000_000", options=("--memory-limit", "0.7"),
+        linear="hoard = bytearray(b'x') * 10_000_000_000",
+        options=("--memory-limit", "0.7"),
     ),
     "10 GB of MLX": Case(
         (f"✓ {SOFTMAX}", f"✗ {LINEAR}", "used more than 0.7 GB of memory, the limit of a task"),
-        linear="mx.eval(hoard := [mx.ones((50_000_000 + i,)) for i in range(50)])", options=("--memory-limit", "0.7"),
+        linear="mx.eval(hoard := [mx.ones((50_000_000 + i,)) for i in range(50)])",
+        options=("--memory-limit", "0.7"),
     ),
     # What they write.
     "a flood of prints": Case(
-        (*LINEAR_FAILS, "still running after 3 s"), options=("--time-limit", "3"),
+        (*LINEAR_FAILS, "still running after 3 s"),
+        options=("--time-limit", "3"),
         linear="while True: print('x' * 9999)",
     ),
     "a flood past our stand-ins": Case(
-        (*LINEAR_FAILS, "still running after 3 s"), options=("--time-limit", "3"),
+        (*LINEAR_FAILS, "still running after 3 s"),
+        options=("--time-limit", "3"),
         linear="import os\n    while True: os.write(1, b'x' * 9999); os.write(2, b'x' * 9999)",
     ),
     "the streams closed": Case((SOFTMAX, f"✗ {LINEAR}"), linear="import os; os.closerange(0, 3); raise ValueError"),
@@ -243,11 +191,17 @@ CASES: dict[str, Case] = {
     "it asks a question": Case((*LINEAR_FAILS, "raised EOFError"), linear="input('Your name? ')"),
     # Errors.
     "a huge message": Case((*LINEAR_FAILS, "raised ValueError: xxx"), linear="raise ValueError('x' * 5_000_000)"),
-    "a message of control characters": Case((*LINEAR_FAILS, "raised ValueError: ?[2J"), linear=r"raise ValueError('\x1b[2J')"),
+    "a message of control characters": Case(
+        (*LINEAR_FAILS, "raised ValueError: ?[2J"), linear=r"raise ValueError('\x1b[2J')"
+    ),
     "an error that cannot be printed": Case((*LINEAR_FAILS, "raised Mute"), put=MUTE, linear="raise Mute"),
-    "an error of its own kind": Case((*LINEAR_FAILS, "raised Odd"), put="class Odd(BaseException): pass", linear="raise Odd"),
+    "an error of its own kind": Case(
+        (*LINEAR_FAILS, "raised Odd"), put="class Odd(BaseException): pass", linear="raise Odd"
+    ),
     "everything caught": Case(
-        SOFTMAX_FAILS, wrong=True, linear="",
+        SOFTMAX_FAILS,
+        wrong=True,
+        linear="",
         softmax="try:\n        return mx.softmax(x, axis)\n    except BaseException: return mx.zeros(x.shape)",
     ),
     "a check skipped": Case((*LINEAR_FAILS, "skipped the check"), linear="import pytest; pytest.skip()"),
@@ -258,7 +212,8 @@ CASES: dict[str, Case] = {
     ),
     # What they leave running.
     "a thread": Case(
-        BOTH_PASS, put="import threading, time; threading.Thread(target=time.sleep, args=(600,)).start()",
+        BOTH_PASS,
+        put="import threading, time; threading.Thread(target=time.sleep, args=(600,)).start()",
     ),
     "a process": Case(BOTH_PASS, put="import subprocess; subprocess.Popen(['sleep', '600'])"),
     "a fork that goes on": Case(SOFTMAX_FAILS, put="import os; os.fork()", wrong=True),
@@ -273,101 +228,146 @@ CASES: dict[str, Case] = {
     "np.allclose": replaces("import numpy\nnumpy.allclose = lambda *a, **k: True", "numpy.allclose"),
     "np.abs": replaces("import numpy\nnumpy.abs = lambda *a, **k: numpy.zeros(1)", "numpy.abs"),
     "numpy.testing, which no check uses": Case(
-        SOFTMAX_FAILS, put="import numpy.testing as t\nt.assert_allclose = lambda *a, **k: None", wrong=True,
+        SOFTMAX_FAILS,
+        put="import numpy.testing as t\nt.assert_allclose = lambda *a, **k: None",
+        wrong=True,
     ),
     "isinstance": replaces("import builtins\nbuiltins.isinstance = lambda *a: True", "builtins.isinstance"),
     "abs, in a module of ours": replaces(
-        "import tiny_llm_course.checks as c\nc.abs = lambda x: 0", "tiny_llm_course.checks.abs",
+        "import tiny_llm_course.checks as c\nc.abs = lambda x: 0",
+        "tiny_llm_course.checks.abs",
     ),
     "pytest.fail": replaces("import pytest\npytest.fail = lambda *a: None", "pytest.fail"),
-    "a check": replaces("import tiny_llm_course.checks as c\nc.agrees = lambda *a, **k: None", "tiny_llm_course.checks.agrees"),
+    "a check": replaces(
+        "import tiny_llm_course.checks as c\nc.agrees = lambda *a, **k: None", "tiny_llm_course.checks.agrees"
+    ),
     "a formula": replaces(
-        "import tiny_llm_course.formulas as f\nf.softmax64 = softmax", "tiny_llm_course.formulas.softmax64",
+        "import tiny_llm_course.formulas as f\nf.softmax64 = softmax",
+        "tiny_llm_course.formulas.softmax64",
     ),
     "the checks": replaces(
-        "import sys\nsys.modules['tiny_llm_course.checks'] = sys", "tiny_llm_course.checks",
+        "import sys\nsys.modules['tiny_llm_course.checks'] = sys",
+        "tiny_llm_course.checks",
     ),
     "a tolerance": replaces("import tiny_llm_course.rounding as r\nr.FACTOR = 1e9", "tiny_llm_course.rounding.FACTOR"),
     "while it is called: a check": Case(
-        (*SOFTMAX_FAILS[:1], "your code replaces tiny_llm_course.checks.agrees, which the tests rely on", f"✓ {LINEAR}"), wrong=True,
-        put="import sys", softmax="for m in list(sys.modules.values()):\n"
+        (
+            *SOFTMAX_FAILS[:1],
+            "your code replaces tiny_llm_course.checks.agrees, which the tests rely on",
+            f"✓ {LINEAR}",
+        ),
+        wrong=True,
+        put="import sys",
+        softmax="for m in list(sys.modules.values()):\n"
         "        if hasattr(m, 'agrees'): m.agrees = lambda *a, **k: None",
     ),
     "while it is called: isinstance": Case(
-        (*SOFTMAX_FAILS[:1], "your code replaces builtins.isinstance, which the tests rely on", f"✓ {LINEAR}"), wrong=True,
+        (*SOFTMAX_FAILS[:1], "your code replaces builtins.isinstance, which the tests rely on", f"✓ {LINEAR}"),
+        wrong=True,
         softmax="import builtins; builtins.isinstance = lambda *a: True",
     ),
     "while it is called: np.isnan": Case(
-        (*SOFTMAX_FAILS[:1], "your code replaces numpy.isnan, which the tests rely on", f"✓ {LINEAR}"), wrong=True,
+        (*SOFTMAX_FAILS[:1], "your code replaces numpy.isnan, which the tests rely on", f"✓ {LINEAR}"),
+        wrong=True,
         softmax="import numpy as np; np.isnan = lambda x: np.ones(np.shape(x), bool)",
     ),
     "the solution": Case(
-        SOFTMAX_FAILS, wrong=True, put="import sys, types\nsys.modules['tiny_llm_solution'] = sys.modules['tiny_llm']\n"
+        SOFTMAX_FAILS,
+        wrong=True,
+        put="import sys, types\nsys.modules['tiny_llm_solution'] = sys.modules['tiny_llm']\n"
         "sys.modules['tiny_llm_solution.basics'] = sys.modules[__name__]",
     ),
     "the events": Case(SOFTMAX_FAILS, put=FORGERY, wrong=True),
     "the events, of a right program": Case(BOTH_PASS, put=FORGERY),
-    "the events read": Case(SOFTMAX_FAILS, put="import os\nfor fd in range(3, 64):\n    try: os.read(fd, 0)\n    except OSError: pass", wrong=True),
+    "the events read": Case(
+        SOFTMAX_FAILS,
+        put="import os\nfor fd in range(3, 64):\n    try: os.read(fd, 0)\n    except OSError: pass",
+        wrong=True,
+    ),
     "an array that lies": Case(
-        (*SOFTMAX_FAILS, ), put=LIAR, softmax="return Liar(mx.exp(x))",
+        (*SOFTMAX_FAILS,),
+        put=LIAR,
+        softmax="return Liar(mx.exp(x))",
     ),
     "an object that lies": Case(
-        (f"✗ {SOFTMAX}", "returned tiny_llm.basics.Pretender, expected an mx.array", f"✓ {LINEAR}"), put=PRETENDER,
+        (f"✗ {SOFTMAX}", "returned tiny_llm.basics.Pretender, expected an mx.array", f"✓ {LINEAR}"),
+        put=PRETENDER,
         softmax="return Pretender()",
     ),
     "another folder to be in": Case(BOTH_PASS, put="import os; os.chdir('/')"),
     # What the tests are not there.
     "no tests": Case(
-        ("tests/week1/test_day1.py is missing. Bring it back: git checkout -- tests",), status=2,
+        ("tests/week1/test_day1.py is missing. Bring it back: git checkout -- tests",),
+        status=2,
         prepare=without("tests/week1/test_day1.py"),
     ),
     "no variants": Case(
-        ("tests/week1/variants_day1.py is missing. Bring it back: git checkout -- tests",), status=2,
+        ("tests/week1/variants_day1.py is missing. Bring it back: git checkout -- tests",),
+        status=2,
         prepare=without("tests/week1/variants_day1.py"),
     ),
     "empty tests": Case(
-        ("tests/week1/test_day1.py holds no check of 1.1.1. Bring it back: git checkout -- tests",), status=2,
+        ("tests/week1/test_day1.py holds no check of 1.1.1. Bring it back: git checkout -- tests",),
+        status=2,
         prepare=rewritten(lambda text: b"", "tests/week1/test_day1.py"),
     ),
     "a task without its tests": Case(
-        ("tests/week1/test_day1.py holds no check of 1.1.1. Bring it back: git checkout -- tests",), status=2,
-        prepare=rewritten(lambda text: text.replace(b"def test_task_1_softmax", b"def tesst"), "tests/week1/test_day1.py"),
+        ("tests/week1/test_day1.py holds no check of 1.1.1. Bring it back: git checkout -- tests",),
+        status=2,
+        prepare=rewritten(
+            lambda text: text.replace(b"def test_task_1_softmax", b"def tesst"), "tests/week1/test_day1.py"
+        ),
     ),
     "tests that are not Python": Case(
-        ("The tests could not be run: ",), status=2, prepare=rewritten(lambda text: text + b"(", "tests/week1/test_day1.py"),
+        ("The tests could not be run: ",),
+        status=2,
+        prepare=rewritten(lambda text: text + b"(", "tests/week1/test_day1.py"),
     ),
     "no basics.py": Case(NO_IMPORT, prepare=without("src/tiny_llm/basics.py")),
     # Where it runs.
     "a checkout that cannot be written to": Case(BOTH_PASS, prepare=read_only),
-    "no folder for temporary files": Case(BOTH_PASS, environment={"TMPDIR": "/nowhere", "TEMP": "/nowhere", "TMP": "/nowhere"}),
+    "no folder for temporary files": Case(
+        BOTH_PASS, environment={"TMPDIR": "/nowhere", "TEMP": "/nowhere", "TMP": "/nowhere"}
+    ),
     "two runs at once": Case(BOTH_PASS, start=twice_at_once),
     "40 columns": Case(BOTH_PASS, start=on_a_narrow_terminal),
     "40 columns, and a mistake": Case((*SOFTMAX_FAILS,), start=on_a_narrow_terminal, wrong=True),
     "no stdin": Case(BOTH_PASS, start=without_stdin),
     "no stream at all": Case((), start=without_streams, status=0),
     "no stream at all, and a mistake": Case((), start=without_streams, wrong=True),
-    "a terminal without the marks": Case(("? 1.1.1 Softmax: passed",), environment={"PYTHONIOENCODING": "latin-1"}, status=0),
+    "a terminal without the marks": Case(
+        ("? 1.1.1 Softmax: passed",), environment={"PYTHONIOENCODING": "latin-1"}, status=0
+    ),
     "NO_COLOR": Case(BOTH_PASS, environment={"NO_COLOR": "1"}),
     "Python without asserts": Case(SOFTMAX_FAILS, environment={"PYTHONOPTIMIZE": "2"}, wrong=True),
     "Python whose warnings are errors": Case(BOTH_PASS, environment={"PYTHONWARNINGS": "error"}),
     "a locale of the fifties": Case(BOTH_PASS, environment={"LC_ALL": "C"}),
     "a scratch file named like a library": Case(
-        BOTH_PASS, prepare=lambda checkout: [(checkout / f"{name}.py").write_text("raise SystemExit('scratch')", encoding="utf-8") for name in ("random", "json", "numpy", "test")] and None,
+        BOTH_PASS,
+        prepare=scratch_files,
     ),
     # The bytes of the file.
-    "a NUL byte": Case((f"✗ {SOFTMAX}", "src/tiny_llm/basics.py", "null bytes"), prepare=rewritten(lambda text: text + b"\0")),
+    "a NUL byte": Case(
+        (f"✗ {SOFTMAX}", "src/tiny_llm/basics.py", "null bytes"), prepare=rewritten(lambda text: text + b"\0")
+    ),
     "Windows line ends": Case(BOTH_PASS, prepare=rewritten(lambda text: text.replace(b"\n", b"\r\n"))),
     "old Mac line ends": Case(BOTH_PASS, prepare=rewritten(lambda text: text.replace(b"\n", b"\r"))),
     "a byte order mark": Case(BOTH_PASS, prepare=rewritten(lambda text: b"\xef\xbb\xbf" + text)),
     "Latin-1": Case(
-        (f"✗ {SOFTMAX}", "src/tiny_llm/basics.py", "not Python", "utf-8"), prepare=rewritten(lambda text: text + "E = 'é'\n".encode("latin-1")),
+        (f"✗ {SOFTMAX}", "src/tiny_llm/basics.py", "not Python", "utf-8"),
+        prepare=rewritten(lambda text: text + "E = 'é'\n".encode("latin-1")),
     ),
     "Latin-1 that says so": Case(
-        BOTH_PASS, prepare=rewritten(lambda text: b"# coding: latin-1\n" + text + "# é\n".encode("latin-1")),
+        BOTH_PASS,
+        prepare=rewritten(lambda text: b"# coding: latin-1\n" + text + "# é\n".encode("latin-1")),
     ),
-    "UTF-16": Case((f"✗ {SOFTMAX}", "src/tiny_llm/basics.py"), prepare=rewritten(lambda text: text.decode().encode("utf-16"))),
-    "an empty file": Case((f"✗ {SOFTMAX}", "src/tiny_llm/basics.py defines no softmax"), prepare=rewritten(lambda text: b"")),
-}  # fmt: skip
+    "UTF-16": Case(
+        (f"✗ {SOFTMAX}", "src/tiny_llm/basics.py"), prepare=rewritten(lambda text: text.decode().encode("utf-16"))
+    ),
+    "an empty file": Case(
+        (f"✗ {SOFTMAX}", "src/tiny_llm/basics.py defines no softmax"), prepare=rewritten(lambda text: b"")
+    ),
+}
 
 
 def grade(case: Case) -> tuple[int, str]:
