@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import click
 
-from . import dev_cli, engine_cli, progress, train_cli
+from . import dev_cli, engine_cli, progress, sync, train_cli
 from .grading import Limits, NothingSelected, grade_day
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
@@ -125,6 +125,7 @@ def book(build: bool) -> int:
 cli.add_command(engine_cli.generate)
 cli.add_command(engine_cli.chat)
 cli.add_command(train_cli.train)
+cli.add_command(sync.sync)
 cli.add_command(dev_cli.dev)
 
 

@@ -66,7 +66,7 @@ def _settle(base: Block, mine: Block, new: Block) -> "_Merge":
     """Merge again, with what was dropped and is still needed, until nothing is missing."""
     needed: set[str] = set()
     while True:
-        run = _Merge(needed, mine)
+        run = _Merge(needed, base, mine)
         run.merged.text = "\n".join(run.block(base, mine, new).lines)
         missing = run.missing(base, new) - needed
         if not missing:
@@ -77,9 +77,9 @@ def _settle(base: Block, mine: Block, new: Block) -> "_Merge":
 class _Merge:
     """One pass over a module. `needed` are keys and imported names ("key:name") that must not be dropped."""
 
-    def __init__(self, needed: set[str], mine: Block) -> None:
+    def __init__(self, needed: set[str], base: Block, mine: Block) -> None:
         self.needed = needed
-        self.bound = _bindings(mine)
+        self.own = dict(_bindings(mine).items() - _bindings(base).items())  # what the learner has bound, and where
         self.merged = Merged("")
 
     def missing(self, base: Block, new: Block) -> set[str]:
@@ -118,13 +118,13 @@ class _Merge:
     def fresh(self, base: Unit | None, new: Unit, mine: Block, prefix: str) -> Unit | None:
         """A unit of upstream's that the learner does not have: it is new, or the learner has deleted it."""
         if is_import(new):
-            return merge_import(base, None, new, self.names_needed(new.key), self.bound.keys())
+            return merge_import(base, None, new, self.names_needed(new.key), self.own.keys())
         name = prefix + new.key
         if base is not None:
             if not same(base, new):
                 self.keep(name, "you deleted it; upstream changed it")
             return None
-        if mine.count(new.key) or (not prefix and new.key in self.bound):
+        if mine.count(new.key) or (not prefix and new.key in self.own):
             self.keep(name, "upstream has one of that name, too")
             return None
         self.merged.added.append(name)
@@ -134,7 +134,7 @@ class _Merge:
         """The merged unit; None if it goes."""
         name = prefix + mine.key
         if is_import(mine):
-            elsewhere = {bound for bound, key in self.bound.items() if key != mine.key}
+            elsewhere = {own for own, key in self.own.items() if key != mine.key}
             return merge_import(base, mine, new, self.names_needed(mine.key), elsewhere)
         if new is None:
             return mine if base is None else self.gone(base, mine, name)
@@ -177,7 +177,9 @@ class _Merge:
         lost = ["signature"] * own_head + ["docstring"] * own_doc + ["body"] * (own_body and not new.unwritten)
         why = ""
         if mine.members is None:
-            foreign = plain(body) != plain(new.body) and plain(head) == plain(new.head)  # the learner's body, upstream's signature
+            foreign = plain(body) != plain(new.body) and plain(head) == plain(
+                new.head
+            )  # the learner's body, upstream's signature
             unknown = _used_parameters(was, mine) - parameters(new) if foreign else set()
             if unknown:
                 head, doc, lost = mine.head, mine.doc, ["signature"]

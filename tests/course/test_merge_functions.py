@@ -80,7 +80,10 @@ def test_what_only_one_changed():
 
 
 def test_a_written_body_gets_a_new_docstring_signature_and_comment():
-    head = ("def norm(x: mx.array, eps: float = EPS)", "# Zhang 2019\ndef norm(x: mx.array, eps: float = 0.1, *, n: int = 1)")
+    head = (
+        "def norm(x: mx.array, eps: float = EPS)",
+        "# Zhang 2019\ndef norm(x: mx.array, eps: float = 0.1, *, n: int = 1)",
+    )
     merged = three([WRITTEN], [NEW_DOC, head], [WRITTEN, NEW_DOC, head])
     assert (merged.taken, merged.kept) == (["norm"], [])
 
@@ -100,7 +103,9 @@ def test_what_both_changed_stays_the_learners_part_by_part():
     assert kept(merged) == {"norm": "upstream changed its signature"}
     merged = three([("Normalise x.", "Mine.")], [NEW_DOC], [("Normalise x.", "Mine.")])
     assert kept(merged) == {"norm": "upstream changed its docstring"}
-    merged = three([("* 2", "* 3")], [("* 2", "* 4"), ("Provided.", "Given.")], [("* 2", "* 3"), ("Provided.", "Given.")])
+    merged = three(
+        [("* 2", "* 3")], [("* 2", "* 4"), ("Provided.", "Given.")], [("* 2", "* 3"), ("Provided.", "Given.")]
+    )
     assert kept(merged) == {"given": "upstream changed its body"}
     merged = three([("def given(x:", "def given(z:")], [("* 2", "* 4")], [("def given(x:", "def given(z:")])
     assert kept(merged) == {"given": "you and upstream both changed it"}
@@ -129,9 +134,16 @@ def test_a_stub_is_upstreams_however_it_is_written():
 
 
 def test_imports_are_united():
-    mine = [("import linear", "import linear, softmax"), ("import mlx.core as mx", "import math\n\nimport mlx.core as mx")]
+    mine = [
+        ("import linear", "import linear, softmax"),
+        ("import mlx.core as mx", "import math\n\nimport mlx.core as mx"),
+    ]
     new = [("import linear", "import linear, silu"), ("EPS = ", "from .config import Config\n\nEPS = ")]
-    wanted = [mine[1], ("import linear", "import linear, silu, softmax"), ("EPS = ", "from .config import Config\n\nEPS = ")]
+    wanted = [
+        mine[1],
+        ("import linear", "import linear, silu, softmax"),
+        ("EPS = ", "from .config import Config\n\nEPS = "),
+    ]
     three(mine, new, wanted)
 
 
@@ -196,7 +208,9 @@ def test_overloads_do_not_hide_a_written_function():
 
 def test_another_indentation_is_left_alone():
     mine = "\n".join(re.sub(r"^(    )+", lambda m: m[0][::2], line) for line in text(WRITTEN).split("\n"))
-    merged = merge(text(), mine, text(NEW_DOC, ("    def __call__", "    def size(self):\n        return 1\n\n    def __call__")))
+    merged = merge(
+        text(), mine, text(NEW_DOC, ("    def __call__", "    def size(self):\n        return 1\n\n    def __call__"))
+    )
     assert "return y / mx.sqrt" in merged.text
     ast.parse(merged.text)
 
@@ -270,7 +284,9 @@ class Play:
 
     def learner(self) -> None:
         word, name = self.fresh(), self.pick(self.mine)
-        act = self.random.choice(["write"] * 3 + ["helper", "import", "comment", "delete", "reorder", "signature", "docstring"])
+        act = self.random.choice(
+            ["write"] * 3 + ["helper", "import", "comment", "delete", "reorder", "signature", "docstring"]
+        )
         if act == "write" and name:
             arguments = [argument.arg for argument in functions(self.mine)[name].args.args]
             self.bodies[name] = [f"{word} = {self.random.choice([*arguments, '0'])}  # {word}", f"return {word}"]
@@ -284,7 +300,9 @@ class Play:
                 after += 1
             self.mine = put_lines(self.mine, after + 1, after, lines)
         elif act == "import":
-            line = self.random.choice([f"import {word}", f"from .basics import {word}", f"from .{word} import thing as {word}"])
+            line = self.random.choice(
+                [f"import {word}", f"from .basics import {word}", f"from .{word} import thing as {word}"]
+            )
             self.mine = put_lines(self.mine, 2, 1, ["", line])
             self.words.add(f"import {word}" if line.startswith("import") else word)
         elif act == "comment" and name:
@@ -308,7 +326,9 @@ class Play:
 
     def upstream(self) -> None:
         word, name = self.fresh(), self.pick(self.new)
-        act = self.random.choice(["docstring"] * 2 + ["signature", "add", "method", "remove", "reorder", "import", "unimport", "given"])
+        act = self.random.choice(
+            ["docstring"] * 2 + ["signature", "add", "method", "remove", "reorder", "import", "unimport", "given"]
+        )
         if act == "docstring" and name:
             self.new = self.edit_docstring(self.new, name, word)
         elif act == "signature" and name:
@@ -319,7 +339,9 @@ class Play:
             self.new = put_lines(self.new, after + 1, after, stub)
         elif act == "method" and "Layer.__init__" in functions(self.new):
             end = functions(self.new)["Layer.__init__"].end_lineno
-            self.new = put_lines(self.new, end + 1, end, ["", f"    def {word}(self):", f'        raise NotImplementedError("{word}")'])
+            self.new = put_lines(
+                self.new, end + 1, end, ["", f"    def {word}(self):", f'        raise NotImplementedError("{word}")']
+            )
         elif act == "remove" and name and not name.startswith("Layer"):
             node = functions(self.new)[name]
             self.new = put_lines(self.new, node.lineno, node.end_lineno, [])
@@ -382,7 +404,9 @@ class Play:
 
 
 @settings(max_examples=300, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
-@given(seed=st.integers(0, 2**32), rounds=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 5)), min_size=1, max_size=4))
+@given(
+    seed=st.integers(0, 2**32), rounds=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 5)), min_size=1, max_size=4)
+)
 def test_no_written_body_is_ever_lost(seed, rounds):
     play = Play(seed)
     for learner_edits, upstream_edits in rounds:
