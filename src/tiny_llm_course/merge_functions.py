@@ -4,12 +4,10 @@ Pure text. `merge` compares the file that the learner started from, the learner'
 """
 
 import ast
-import warnings
 from dataclasses import dataclass, field, replace
 
 from .merge_imports import imported, is_import, merge_import
-from .merge_units import NOTHING, Block, Lines, Unit, mentioned, parameters, plain, same, split
-
+from .merge_units import NOTHING, Block, Lines, Unit, mentioned, parameters, plain, same, soundness, split
 
 ABSENT = ("\0",)  # a part that nobody's text is equal to
 
@@ -57,7 +55,7 @@ def merge(base: str | None, mine: str, new: str) -> Merged:
     run = _settle(start, block, there)
     if base == mine:
         return replace(run.merged, text=new, kept=[])
-    if _soundness(run.merged.text) >= _soundness(mine):
+    if soundness(run.merged.text) >= soundness(mine):
         return run.merged
     return Merged(mine, kept=[Kept("the whole file", "upstream's changes do not fit into yours")])
 
@@ -219,7 +217,7 @@ def _pick(base: Lines, mine: Lines, new: Lines) -> tuple[Lines, bool]:
 def _stands(unit: Unit) -> bool:
     """Whether a definition is Python by itself."""
     indented = unit.own[0].startswith((" ", "\t"))
-    return _soundness("\n".join(["if True:"] * indented + list(unit.own))) > 0
+    return soundness("\n".join(["if True:"] * indented + list(unit.own))) > 0
 
 
 def _used_parameters(base: Unit, mine: Unit) -> set[str]:
@@ -242,18 +240,3 @@ def _bindings(block: Block) -> dict[str, str]:
                 elif isinstance(node, ast.Import | ast.ImportFrom):
                     found |= dict.fromkeys((alias.asname or alias.name for alias in node.names), unit.key)
     return found
-
-
-def _soundness(source: str) -> int:
-    """0 if a text is not Python, 1 if it parses, 2 if it compiles."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            tree = ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError):
-            return 0
-        try:
-            compile(tree, "file", "exec")
-        except (SyntaxError, ValueError, RecursionError):
-            return 1
-    return 2

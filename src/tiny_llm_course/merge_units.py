@@ -5,6 +5,7 @@ The pieces hold whole lines, and together they are the module to the letter.
 
 import ast
 import tokenize
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -108,7 +109,22 @@ def parameters(unit: Unit) -> set[str]:
     return {inner.arg for inner in ast.walk(unit.node.args) if isinstance(inner, ast.arg)}
 
 
-def renumbered(units: Sequence[Unit]) -> Iterator[Unit]:
+def soundness(source: str) -> int:
+    """0 if a text is not Python, 1 if it parses, 2 if it compiles."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError):
+            return 0
+        try:
+            compile(tree, "file", "exec")
+        except (SyntaxError, ValueError, RecursionError):
+            return 1
+    return 2
+
+
+def _renumbered(units: Sequence[Unit]) -> Iterator[Unit]:
     """The units with the second and later ones of a name numbered."""
     seen: dict[str, int] = {}
     for unit in units:
@@ -124,7 +140,7 @@ def _block(text: Text, body: Sequence[ast.stmt], first: int, last: int) -> Block
         end = min(last, max(text.last_line(node) for node in group))
         units.append(_unit(text, group, tuple(text.lines[position - 1 : start - 1]), start, end))
         position = end + 1
-    return Block(tuple(renumbered(units)), tuple(text.lines[position - 1 : last]))
+    return Block(tuple(_renumbered(units)), tuple(text.lines[position - 1 : last]))
 
 
 def _groups(body: Sequence[ast.stmt]) -> list[list[ast.stmt]]:

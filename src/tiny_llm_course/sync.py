@@ -54,11 +54,11 @@ def bring_in(root: Path, dry_run: bool = False, remote: str | None = None) -> No
     if not dry_run:
         write_files(root, saved)
         carry_out(git, plan, FOLDER, name)
-    _report(plan, backup if saved else None)
+    _report(plan, backup if saved and not dry_run else None)
     if LOCK in plan.changed:
         say("The course's packages have changed: pdm install")
     _report_days(old, new)
-    again = _worth_testing(plan, new) if new else []
+    again = _worth_testing(root, plan, new) if new else []
     if again:
         say(f"Worth testing again: pdm run test {' '.join(again)}", bold=True)
     if dry_run:
@@ -114,7 +114,7 @@ def _report_change(change: Change, backup: str | None) -> None:
     for kept in merged.kept:
         say(f"~ {change.path}: {kept.name} is left as you have it", colour="yellow")
         say(f"    {kept.reason}")
-    if merged.kept and change.upstream is not None:
+    if backup and merged.kept and change.upstream is not None:
         say(f"    upstream's: {backup}/{_beside(change.path.removeprefix(f'{FOLDER}/'))}")
 
 
@@ -127,18 +127,17 @@ def _report_days(old: Course | None, new: Course | None) -> None:
         say(f"New day{'s' * (len(fresh) > 1)}: {some(names)}. Read {chapter}")
 
 
-def _worth_testing(plan: Plan, course: Course) -> list[str]:
+def _worth_testing(root: Path, plan: Plan, course: Course) -> list[str]:
     """The days and tasks that the learner has written and that upstream's changes may concern, as `test` takes them."""
     touched = {
         f"{_module(change.path)}:{name}"
         for change in plan.package.changes
         for name in [*change.merged.taken, *(kept.name for kept in change.merged.kept)]
     }
-    texts = {_module(change.path): change.after or b"" for change in plan.package.changes}
     found = []
     for day in _days(course):
         retested = any(path.startswith(f"tests/week{day.week}/test_day{day.number}.") for path in plan.changed)
-        tasks = [task for task in day.tasks if (retested or _concerns(task, touched)) and _written(task, texts)]
+        tasks = [task for task in day.tasks if (retested or _concerns(task, touched)) and _written(root, plan, task)]
         found += [f"{day.week}.{day.number}"] if len(tasks) == len(day.tasks) else [task.id for task in tasks]
     return found
 
@@ -150,14 +149,12 @@ def _concerns(task: Task, touched: Iterable[str]) -> bool:
     )
 
 
-def _written(task: Task, texts: dict[str, bytes]) -> bool:
-    """Whether none of the task's stubs is left in the learner's file."""
-    module = task.targets[0].module
-    text = texts.get(module)
-    if text is None:
-        file = LEARNER / f"{module.replace('.', '/')}.py"
-        text = file.read_bytes() if file.is_file() else b""
-    return f'raise NotImplementedError("{task.label}")'.encode() not in text
+def _written(root: Path, plan: Plan, task: Task) -> bool:
+    """Whether none of the task's stubs is left in the learner's file, as it is after the sync."""
+    path = f"{FOLDER}/{task.targets[0].module.replace('.', '/')}.py"
+    after = {change.path: change.after for change in plan.package.changes}
+    text = after[path] if path in after else (root / path).read_bytes() if (root / path).is_file() else None
+    return text is not None and f'raise NotImplementedError("{task.label}")'.encode() not in text
 
 
 def _module(path: str) -> str:

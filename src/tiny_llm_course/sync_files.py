@@ -1,4 +1,4 @@
-"""The learner's package in a sync: what becomes of each of its files, in the work tree, the index and the last commit."""
+"""The learner's package in a sync: what becomes of each file, in the work tree, the index and the commit."""
 
 import os
 import tempfile

@@ -1,5 +1,6 @@
 """A sync as git sees it: find upstream, merge what is outside the learner's package, and go there in one step."""
 
+import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,8 +137,8 @@ def _undo(git: Git, plan: Plan, index: Path, before: bytes) -> None:
     write_files(git.root, {change.path: change.before for change in plan.package.changes})
     index.write_bytes(before)
     # Outside the package the paths that change were as in the commit, or not there.
-    there = {path for path in git.paths("ls-files", "-z")} & set(plan.changed)
-    git.run("checkout-index", "-f", "-z", "--stdin", stdin=b"".join(path.encode() + b"\0" for path in there))
+    there = set(git.paths("ls-files", "-z")) & set(plan.changed)
+    git.run("checkout-index", "-f", "-z", "--stdin", stdin=b"".join(os.fsencode(path) + b"\0" for path in there))
     write_files(git.root, dict.fromkeys(set(plan.changed) - there))
 
 
