@@ -36,8 +36,8 @@ class Git:
             is_top = False
         if not is_top:
             raise UsageError(
-                "This folder is no clone, so git cannot bring in changes: git clone the course elsewhere, and copy your "
-                "src/tiny_llm into it."
+                "This folder is no clone, so git cannot bring in changes: git clone the course elsewhere, and copy "
+                "your src/tiny_llm into it."
             )
 
     def run(self, *args: str, stdin: bytes = b"", index: Path | None = None, folder: Path | None = None) -> bytes:

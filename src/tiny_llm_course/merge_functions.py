@@ -55,7 +55,7 @@ def merge(base: str | None, mine: str, new: str) -> Merged:
     run = _settle(start, block, there)
     if base == mine:
         return replace(run.merged, text=new, kept=[])
-    if soundness(run.merged.text) >= soundness(mine):
+    if soundness(run.merged.text) >= soundness(mine) and _shape(split(run.merged.text)) == _shape(run.result):
         return run.merged
     return Merged(mine, kept=[Kept("the whole file", "upstream's changes do not fit into yours")])
 
@@ -65,7 +65,8 @@ def _settle(base: Block, mine: Block, new: Block) -> "_Merge":
     needed: set[str] = set()
     while True:
         run = _Merge(needed, base, mine)
-        run.merged.text = "\n".join(run.block(base, mine, new).lines)
+        run.result = run.block(base, mine, new)
+        run.merged.text = "\n".join(run.result.lines)
         missing = run.missing(base, new) - needed
         if not missing:
             return run
@@ -78,6 +79,7 @@ class _Merge:
     def __init__(self, needed: set[str], base: Block, mine: Block) -> None:
         self.needed = needed
         self.own = dict(_bindings(mine).items() - _bindings(base).items())  # what the learner has bound, and where
+        self.result = NOTHING
         self.merged = Merged("")
 
     def missing(self, base: Block, new: Block) -> set[str]:
@@ -223,6 +225,11 @@ def _stands(unit: Unit) -> bool:
 def _used_parameters(base: Unit, mine: Unit) -> set[str]:
     assert isinstance(mine.node, ast.FunctionDef | ast.AsyncFunctionDef)
     return parameters(base) & {name for node in mine.node.body for name in mentioned(node)}
+
+
+def _shape(block: Block) -> list[object]:
+    """The names in a module and in its classes: where they are not read back, an indentation did not fit."""
+    return [(unit.key.split("#")[0], _shape(unit.members or NOTHING)) for unit in block.units]
 
 
 def _bindings(block: Block) -> dict[str, str]:

@@ -13,7 +13,7 @@ from .paths import BOOK, LEARNER, REGISTRY, ROOT
 from .registry import Course, Day, Task, load_course
 from .report import say
 from .sync_files import Change, write_files
-from .sync_git import Plan, carry_out, fetch, make_plan, some
+from .sync_git import SHOWN, Plan, carry_out, fetch, make_plan
 
 FOLDER = LEARNER.relative_to(ROOT).as_posix()
 LOCK = "pdm.lock"
@@ -40,11 +40,12 @@ def bring_in(root: Path, dry_run: bool = False, remote: str | None = None) -> No
     if plan is None:
         say(f"Nothing new in {name}.", colour="green")
         if name.startswith("origin/"):
-            say("Is origin your own fork? Then say once where the course is: git remote add upstream URL")
+            say("If origin is your fork, say once where the course is:")
+            say("    git remote add upstream URL")
         return
     old, new = (_course(git, commit) for commit in (plan.ours, theirs))
     count = int(git.line("rev-list", "--count", f"{plan.ours}..{theirs}"))
-    say(f"{name}: {count} new commit{'s' * (count > 1)}" + ", nothing is changed yet" * dry_run, bold=True)
+    say(f"{name}: {count} new commit{'s' * (count > 1)}" + ", a dry run" * dry_run, bold=True)
     backup = f".tiny-llm/backups/{time.strftime('%Y%m%d-%H%M%S')}"
     number = 1
     while (root / backup).exists():
@@ -56,11 +57,13 @@ def bring_in(root: Path, dry_run: bool = False, remote: str | None = None) -> No
         carry_out(git, plan, FOLDER, name)
     _report(plan, backup if saved and not dry_run else None)
     if LOCK in plan.changed:
-        say("The course's packages have changed: pdm install")
+        say("✓ the course's packages have changed")
+        say("    pdm install", bold=True)
     _report_days(old, new)
     again = _worth_testing(root, plan, new) if new else []
     if again:
-        say(f"Worth testing again: pdm run test {' '.join(again)}", bold=True)
+        say("Worth testing again:")
+        say(f"    pdm run test {' '.join(again)}", bold=True)
     if dry_run:
         say("Nothing is changed. For good: pdm run sync", bold=True)
     elif not again:
@@ -89,33 +92,32 @@ def _report(plan: Plan, backup: str | None) -> None:
     for change in plan.package.changes:
         _report_change(change, backup)
     if plan.changed:
-        say(f"✓ outside {FOLDER}: {len(plan.changed)} file{'s' * (len(plan.changed) > 1)}, as git merges them")
+        say(f"✓ outside {FOLDER}, as git merges it: {len(plan.changed)} file{'s' * (len(plan.changed) > 1)}")
     if not plan.fast_forward:
         say("✓ one commit joins your commits and upstream's")
     if backup:
-        say(f"Your files as they were: {backup}")
+        say("Your files as they were:")
+        say(f"    {backup}")
 
 
 def _report_change(change: Change, backup: str | None) -> None:
     merged = change.merged
-    done = [
-        f"{verb} {some(names)}"
-        for verb, names in (("new", merged.added), ("updated", merged.taken), ("removed", merged.removed))
-        if names
-    ]
-    if change.before is None:
-        done = ["new"]
-    elif change.after is None:
-        done = ["removed"]
-    elif not done and change.before != change.after:
-        done = ["updated"]
-    if done:
-        say(f"✓ {change.path}: {'; '.join(done)}")
+    what = "new" if change.before is None else "removed" if change.after is None else "updated"
+    if change.before == change.after:
+        what = "as you have it"
+    say(f"{'~' if merged.kept else '✓'} {change.path}: {what}", colour="yellow" if merged.kept else None)
+    for verb, names in (("new", merged.added), ("updated", merged.taken), ("removed", merged.removed)):
+        for name in dict.fromkeys(names[:SHOWN]) if what == "updated" else ():
+            say(f"    {verb:<8} {name}")
+        if what == "updated" and len(names) > SHOWN:
+            say(f"    {verb:<8} {len(names) - SHOWN} more")
     for kept in merged.kept:
-        say(f"~ {change.path}: {kept.name} is left as you have it", colour="yellow")
-        say(f"    {kept.reason}")
+        say(f"    yours    {kept.name}")
+        for line in kept.reason.split("; "):
+            say(f"             {line}")
     if backup and merged.kept and change.upstream is not None:
-        say(f"    upstream's: {backup}/{_beside(change.path.removeprefix(f'{FOLDER}/'))}")
+        say("    upstream's file, to compare:")
+        say(f"    {backup}/{_beside(change.path.removeprefix(f'{FOLDER}/'))}")
 
 
 def _report_days(old: Course | None, new: Course | None) -> None:
@@ -124,7 +126,9 @@ def _report_days(old: Course | None, new: Course | None) -> None:
     if old and fresh:
         names = [f"{day.week}.{day.number} {day.title}" for day in fresh]
         chapter = (BOOK / "src" / fresh[0].chapter).relative_to(ROOT).as_posix()
-        say(f"New day{'s' * (len(fresh) > 1)}: {some(names)}. Read {chapter}")
+        for name in names[:SHOWN]:
+            say(f"✓ new day {name}")
+        say(f"    read {chapter}")
 
 
 def _worth_testing(root: Path, plan: Plan, course: Course) -> list[str]:
