@@ -193,6 +193,11 @@ def test_helpers_order_and_comments_stay():
     assert merged == text(NEW_DOC, ADDED, source=mine)
 
 
+def test_definitions_on_one_line():
+    mine = [("EPS = 1e-6", "EPS = 1e-6; TWO = 2\n\n\nclass Mine: pass\n\n\ndef mine(): return 1")]
+    three(mine, [NEW_DOC], [*mine, NEW_DOC])
+
+
 def test_a_file_without_a_base():
     merged = merge(None, text(WRITTEN), text(NEW_DOC, ADDED))
     assert merged.text == text(WRITTEN, ADDED)
@@ -237,13 +242,21 @@ def test_a_solved_file_takes_the_docstrings_of_new_stubs(file):
 # What follows plays a learner and upstream at random. Both edit text; where it stands is read with ast.
 
 
-def functions(source):
-    found = {}
+def every_function(source):
     for node in ast.parse(source).body:
         for inner in [node, *(node.body if isinstance(node, ast.ClassDef) else [])]:
             if isinstance(inner, ast.FunctionDef):
-                found[inner.name if inner is node else f"{node.name}.{inner.name}"] = inner
-    return found
+                yield inner.name if inner is node else f"{node.name}.{inner.name}", inner
+
+
+def functions(source):
+    return dict(every_function(source))
+
+
+def once(source):
+    """The names that are defined once; overloads and properties are not."""
+    names = [name for name, _ in every_function(source)]
+    return {name for name in names if names.count(name) == 1}
 
 
 def segment(source, node):
@@ -286,11 +299,14 @@ class Play:
     def learner(self):
         word, name = self.fresh(), self.pick(self.mine)
         act = self.random.choice(
-            ["write"] * 3 + ["helper", "import", "comment", "delete", "reorder", "signature", "docstring"]
+            ["write"] * 4
+            + ["class", "property", "helper", "import", "comment", "delete", "reorder", "signature", "docstring"]
         )
         if act == "write" and name:
             arguments = [argument.arg for argument in functions(self.mine)[name].args.args]
-            self.bodies[name] = [f"{word} = {self.random.choice([*arguments, '0'])}  # {word}", f"return {word}"]
+            first = f"{word} = {self.random.choice([*arguments, '0'])}  # {word}"
+            inner = [f"def inner({word}=1):", f'    """{word}"""', f"    return {word}", ""]
+            self.bodies[name] = [first, *self.random.choice([inner, [], [f'{word} += """', '"""']]), f"return {word}"]
             self.mine = rewrite(self.mine, name, self.bodies[name])
         elif act == "helper":
             self.bodies[word] = [f"return norm({word})", "# end of it"][: self.random.randint(1, 2)]
@@ -300,6 +316,25 @@ class Play:
             while self.mine.split("\n")[after : after + 1] and self.mine.split("\n")[after].startswith(" "):
                 after += 1
             self.mine = put_lines(self.mine, after + 1, after, lines)
+        elif act == "class":
+            self.bodies[f"C{word}.run"] = [f"return {word}"]
+            after = self.random.choice([node.end_lineno for node in ast.parse(self.mine).body])
+            lines = [
+                "",
+                f"class C{word}(object):",
+                "    size = 1",
+                "",
+                "    def run(self):",
+                f"        return {word}",
+                "",
+            ]
+            self.mine = put_lines(self.mine, after + 1, after, lines)
+        elif act == "property" and "Layer.__call__" in functions(self.mine):
+            end = functions(self.mine)["Layer.__call__"].end_lineno
+            self.bodies[f"Layer.{word}"] = [f"self.{word}_ = value"]
+            getter = ["", "    @property", f"    def {word}(self):", "        return 1"]
+            setter = ["", f"    @{word}.setter", f"    def {word}(self, value):", f"        self.{word}_ = value"]
+            self.mine = put_lines(self.mine, end + 1, end, [*getter, *setter])
         elif act == "import":
             line = self.random.choice(
                 [f"import {word}", f"from .basics import {word}", f"from .{word} import thing as {word}"]
@@ -328,7 +363,8 @@ class Play:
     def upstream(self):
         word, name = self.fresh(), self.pick(self.new)
         act = self.random.choice(
-            ["docstring"] * 2 + ["signature", "add", "method", "remove", "reorder", "import", "unimport", "given"]
+            ["docstring"] * 2
+            + ["signature", "add", "method", "remove", "reorder", "import", "unimport", "given", "twice"]
         )
         if act == "docstring" and name:
             self.new = self.edit_docstring(self.new, name, word)
@@ -357,6 +393,11 @@ class Play:
             self.new = self.new.replace("import linear", f"import {word}, linear")
         elif act == "unimport":
             self.new = re.sub(r"import \w+, ", "import ", self.new, count=1)
+        elif act == "twice" and name and "." not in name:
+            node = functions(self.new)[name]
+            self.new = put_lines(
+                self.new, node.lineno, node.lineno - 1, ["@overload", f"def {name}(x):", "    ...", ""]
+            )
         elif act == "given" and "given" in functions(self.new):
             self.new = rewrite(self.new, "given", [f"return linear(x) * {self.number}"])
 
@@ -374,22 +415,28 @@ class Play:
         line = " " * node.col_offset + f"def {node.name}({start}{names}):"
         return put_lines(source, node.lineno, node.body[0].lineno - 1, [line])
 
+    def ends(self, source, node, code):
+        margin = " " * (node.col_offset + 4)
+        return segment(source, node).split("\n")[-len(code) :] == [margin + line for line in code]
+
     def sync(self):
         before, stubs = functions(self.mine), functions(self.new)
         untouched = {
             name
-            for name, node in functions(self.base).items()
-            if name in before and segment(self.mine, before[name]) == segment(self.base, node)
+            for name in once(self.base) & once(self.mine) & once(self.new)
+            if segment(self.mine, before[name]) == segment(self.base, functions(self.base)[name])
         }
         comments = set(re.findall(r"# word\d+", self.mine))
         merged = merge(self.base, self.mine, self.new)
         after = functions(merged.text)
         for name, body in self.bodies.items():
-            assert name in after, (name, merged)
-            margin = " " * (after[name].col_offset + 4)
-            lines = segment(merged.text + "\n", after[name]).split("\n")
             code = [line for line in body if not line.startswith("#")]
-            assert lines[-len(code) :] == [margin + line for line in code], (name, merged)
+            assert any(
+                self.ends(merged.text, node, code) for other, node in every_function(merged.text) if other == name
+            ), (
+                name,
+                merged,
+            )
         assert set(re.findall(r"# word\d+", merged.text)) >= comments
         for word in self.words:
             assert word in merged.text
@@ -397,7 +444,7 @@ class Play:
             assert name in after, f"{name} is new and missing"
         whole = any(kept.name == "the whole file" for kept in merged.kept)
         assert not whole, merged
-        for name in untouched & stubs.keys():
+        for name in untouched:
             if segment(self.mine, before[name]) != segment(self.new, stubs[name]):
                 assert segment(merged.text, after[name]) == segment(self.new, stubs[name]), name
         assert merge(self.new, merged.text, self.new).text == merged.text

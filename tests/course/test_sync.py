@@ -240,6 +240,17 @@ def test_a_file_that_upstream_removed_stays_if_it_was_written(course, clone, cap
     assert "upstream removed it\n             you wrote in it\n" in capsys.readouterr().out
 
 
+def test_files_of_the_learners_own_are_no_matter_of_upstreams(course, clone, capsys):
+    commit(clone, mine="x = 1\n")
+    put(clone, staged="x = 1\n", untracked="x = (\n")
+    git(clone, "add", f"{LEARNER}/staged.py")
+    commit(course, basics=edited(BASICS, DOC))
+    bring_in(clone)
+    assert "~" not in capsys.readouterr().out
+    assert git(clone, "status", "--porcelain").split() == ["A", f"{LEARNER}/staged.py", "??", f"{LEARNER}/untracked.py"]
+    assert [read(clone, name) for name in ("mine", "staged", "untracked")] == ["x = 1\n", "x = 1\n", "x = (\n"]
+
+
 def test_a_file_that_is_not_python_is_merged_by_lines(course, clone):
     (course / LEARNER / "k.metal").write_text("a\nb\nc\nd\ne\n")
     commit(course)
