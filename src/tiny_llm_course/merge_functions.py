@@ -6,7 +6,7 @@ Pure text. `merge` compares the file that the learner started from, the learner'
 import ast
 from dataclasses import dataclass, field, replace
 
-from .merge_imports import imported, is_import, merge_import
+from .merge_imports import imported, is_import, merge_import, paired
 from .merge_units import NOTHING, Block, Lines, Unit, mentioned, parameters, plain, same, soundness, split
 
 ABSENT = ("\0",)  # a part that nobody's text is equal to
@@ -52,7 +52,7 @@ def merge(base: str | None, mine: str, new: str) -> Merged:
         start = NOTHING
     if base == new:
         return Merged(mine)
-    run = _settle(start, block, there)
+    run = _settle(start, paired(start, block), there)
     if base == mine:
         return replace(run.merged, text=new, kept=[])
     if soundness(run.merged.text) >= soundness(mine) and _shape(split(run.merged.text)) == _shape(run.result):

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Collection
 from dataclasses import replace
 
-from .merge_units import Unit, plain
+from .merge_units import Block, Unit, plain
 
 WIDTH = 120  # of the course's lines
 
@@ -27,6 +27,18 @@ def bound_name(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
     if alias.asname:
         return alias.asname
     return alias.name.split(".")[0] if isinstance(node, ast.Import) else alias.name
+
+
+def paired(base: Block, mine: Block) -> Block:
+    """The learner's module, its imports from one module numbered so that those most like the base's meet them."""
+    units = list(mine.units)
+    for key in {unit.key for unit in units if is_import(unit) and mine.count(unit.key) > 1 and "#" not in unit.key}:
+        was = imported(base.by_key().get(key)).keys()
+        places = [place for place, unit in enumerate(units) if unit.key.split("#")[0] == key]
+        places.sort(key=lambda place: -len(was & imported(units[place]).keys()))
+        for number, place in enumerate(places, 1):
+            units[place] = replace(units[place], key=key if number == 1 else f"{key}#{number}")
+    return replace(mine, units=tuple(units))
 
 
 def merge_import(
