@@ -183,7 +183,7 @@ class _Merge:
             unknown = _used_parameters(was, mine) - parameters(new) if foreign else set()
             if unknown:
                 head, doc, lost = mine.head, mine.doc, ["signature"]
-                why = f"; your body uses {', '.join(sorted(unknown))}"
+                why = f"; your body uses {', '.join(sorted(unknown))}, now gone"
             members = None
         else:
             assert was.members is not None

@@ -161,10 +161,8 @@ def _unit(text: Text, group: list[ast.stmt], lead: Lines, start: int, end: int) 
         return whole
     head, doc = text.head_line(node), docstring(node)
     below = head if doc is None else end_line(doc)
-    if decorated_line(node.body[0]) <= head:  # def f(): return 1
-        return whole
     rest = node.body[doc is not None :]
-    if rest and decorated_line(rest[0]) <= below:  # code after the docstring, on its line
+    if rest and decorated_line(rest[0]) <= below:  # def f(): return 1
         return whole
     parts = replace(whole, head=tuple(text.lines[start - 1 : head]), doc=tuple(text.lines[head:below]))
     if isinstance(node, ast.ClassDef):

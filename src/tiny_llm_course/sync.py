@@ -65,7 +65,8 @@ def bring_in(root: Path, dry_run: bool = False, remote: str | None = None) -> No
         say("Worth testing again:")
         say(f"    pdm run test {' '.join(again)}", bold=True)
     if dry_run:
-        say("Nothing is changed. For good: pdm run sync", bold=True)
+        say("Nothing is changed. For good:")
+        say("    pdm run sync", bold=True)
     elif not again:
         say("Your next step: pdm run test")
 
@@ -114,7 +115,7 @@ def _report_change(change: Change, backup: str | None) -> None:
     for kept in merged.kept:
         say(f"    yours    {kept.name}")
         for line in kept.reason.split("; "):
-            say(f"             {line}")
+            say(f"      {line}")
     if backup and merged.kept and change.upstream is not None:
         say("    upstream's file, to compare:")
         say(f"    {backup}/{_beside(change.path.removeprefix(f'{FOLDER}/'))}")
