@@ -12,8 +12,10 @@ about, at the model's own temperature, and counts the answers that name the thin
 """
 
 import argparse
+import hashlib
 import json
 import random
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,9 +31,10 @@ from tiny_llm_course.engine import Engine
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 from tiny_llm_course.training.conversations import topics, words_for_things
 from tiny_llm_course.training.packing import HeldOut, held_out
-from tiny_llm_course.training.stories import read_stories, split
+from tiny_llm_course.training.preparing import training_stories
 
 ORDER = 5
+LONGEST = 500  # tokens of an answer
 
 
 def main() -> None:
@@ -44,8 +47,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
 
-    stories, unseen = split(read_stories(options.text))
-    seen = [*stories, *(story for file in options.also for story in read_stories(file))]
+    seen, unseen = training_stories((options.text, *options.also))
     print(
         f"{len(unseen)} held-out stories, {sum(len(s.encode()) for s in unseen)} bytes; {len(seen)} stories to count in"
     )
@@ -54,6 +56,8 @@ def main() -> None:
     show(rows[-1])
     mx.set_default_device(mx.cpu)
     for folder in [EMBEDDED_MODEL, MODELS / "tiny-qwen3-draft", *options.other]:
+        if not folder.is_dir():
+            parser.error(f"{folder} is no folder of a model")
         rows.append(judged(folder, unseen))
         show(rows[-1])
     figures: dict[str, Any] = {"held_out": len(unseen), "models": rows}
@@ -83,7 +87,8 @@ def judged(folder: Path, unseen: list[str]) -> dict[str, Any]:
         losses.append(np.array(mx.logsumexp(logits, axis=-1) - chosen))
     size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     weights = sum(w.size for w in engine.checkpoint.weights.values())
-    return row(folder.name, weights, size, judges, float(np.concatenate(losses).mean()))
+    found = row(folder.name, weights, size, judges, float(np.concatenate(losses).mean()))
+    return found | {"sha256": hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()}
 
 
 def row(name: str, weights: int, size: int | None, judges: HeldOut, nats: float) -> dict[str, Any]:
@@ -110,22 +115,25 @@ def show(row: dict[str, Any]) -> None:
 
 def answered(seen: list[str], unseen: list[str], count: int) -> dict[str, Any]:
     """How often an answer to "Write a story about X." is about X."""
-    from mlx_lm import generate, load
+    from mlx_lm import load, stream_generate
     from mlx_lm.sample_utils import make_sampler
 
     things = words_for_things(seen)
     asked_for = sorted({about for story in unseen for about in topics(story, things) if about.count(" ") == 1})
     asked_for = random.Random(0).sample(asked_for, min(count, len(asked_for)))
     checkpoint = load_checkpoint(EMBEDDED_MODEL)
-    model, tokenizer = load(str(EMBEDDED_MODEL))
+    assert checkpoint.chat_template
+    model, tokenizer = load(str(EMBEDDED_MODEL))[:2]
+    model.set_dtype(mx.float32)
     mx.random.seed(0)
     sampler = make_sampler(checkpoint.sampling["temp"], checkpoint.sampling["top_p"])
     follows, ends = 0, 0
     for about in asked_for:
         prompt = render_chat(checkpoint.chat_template, [{"role": "user", "content": f"Write a story about {about}."}])
-        story = generate(model, tokenizer, tokenizer.encode(prompt), max_tokens=500, sampler=sampler)
-        follows += story.lower().count(about.split()[1]) >= 2
-        ends += len(tokenizer.encode(story)) < 500
+        pieces = list(stream_generate(model, tokenizer, tokenizer.encode(prompt), max_tokens=LONGEST, sampler=sampler))
+        story = "".join(piece.text for piece in pieces).lower()
+        follows += len(re.findall(rf"\b{about.split()[1]}(?:s|es)?\b", story)) >= 2
+        ends += pieces[-1].finish_reason == "stop"
     print(f"{follows} of {len(asked_for)} requested stories name their thing twice or more, {ends} end by themselves")
     return {"asked": len(asked_for), "follow": follows, "end": ends}
 

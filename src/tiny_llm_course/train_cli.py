@@ -53,7 +53,8 @@ def train(
     same command goes on from where it was. PyTorch does the work.
     """
     if missing := [name for module, name in NEEDED.items() if find_spec(module) is None]:
-        raise UsageError(f"Training needs {' and '.join(missing)}, not installed here: pdm run dev-setup")
+        fix = "pdm run pip install " + " ".join(module for module in NEEDED if find_spec(module) is None)
+        raise UsageError(f"Training needs {' and '.join(missing)}, not installed here: {fix}")
     if out.resolve().is_relative_to(EMBEDDED_MODEL.parent):
         where = EMBEDDED_MODEL.parent.relative_to(ROOT).as_posix()
         raise UsageError(f"--out {out} is in {where}, which holds the course's own models: name another folder")
@@ -61,4 +62,4 @@ def train(
     from .training.recipe import read_recipe
 
     changes = {name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None}
-    return run(read_recipe(recipe, **changes), text, also, out, device, workers, teacher)
+    return run(read_recipe(recipe, **changes), (text, *also), out, device, workers, teacher)

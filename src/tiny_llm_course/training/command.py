@@ -5,9 +5,8 @@ import hashlib
 import json
 import math
 import multiprocessing
-import os
 import platform
-import sys
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,58 +15,47 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer
 
-from ..registry import UsageError
+from .preparing import prepare
 from .recipe import Recipe
-from .stories import read_stories, split
 from .trainer import Job, Report, Run, assist, join
-from .vocabulary import train_tokenizer
 
 
 def train(
     recipe: Recipe,
-    text: Path,
-    also: tuple[Path, ...],
+    texts: tuple[Path, ...],
     out: Path,
     device: str | None,
     workers: int | None,
     teacher: Path | None,
 ) -> int:
-    """Train the recipe's model on a text, to the end or until Ctrl-C; the exit code."""
-    stories, held_out = split(read_stories(text))
-    if not held_out:
-        raise UsageError(f"{text} is too short: none of its {len(stories)} stories would be held out")
-    for file in also:
-        stories += [story for story in read_stories(file) if story not in set(held_out)]
-    device = device or ("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
-    workers = workers or (max(1, (os.cpu_count() or 1) - 1) if device == "cpu" else 1)
-    workers = min(workers, recipe.schedule.rows)
-    if workers > 1 and device != "cpu":
-        raise UsageError(f"--workers {workers} is for the CPU; on {device} one process does the work")
-    tokenizer = _tokenizer(teacher, stories, recipe)
-    job = Job(recipe, stories, held_out, tokenizer, out, device, workers, teacher)
-    print(f"{len(stories)} stories to train on, {len(held_out)} held out; {device}, {workers} processes")
+    """Train the recipe's model on texts, to the end or until Ctrl-C; the exit code."""
+    job = prepare(recipe, texts, out, device, workers, teacher)
+    by = f"{job.workers} process{'es' * (job.workers > 1)}"
+    print(f"{len(job.stories)} stories to train on, {len(job.held_out)} held out; {job.device}, {by}", flush=True)
     with tempfile.TemporaryDirectory() as meeting, _assistants(job, f"{meeting}/meeting"):
-        if workers > 1:
+        if job.workers > 1:
             join(0, job, f"{meeting}/meeting")
         run = Run(job)
         if run.step:
             print(f"Resumed at step {run.step} of {recipe.schedule.steps}.")
         weights = sum(w.numel() for w in run.model.parameters())
-        print(
-            f"{recipe.name}: {weights:,} weights; a loss of {math.log(recipe.architecture.vocab_size):.2f} is guessing"
-        )
-        sys.stdout.flush()
+        guessing = math.log(recipe.architecture.vocab_size)
+        print(f"{recipe.name}: {weights:,} weights; a loss of {guessing:.2f} is guessing", flush=True)
         with _progress(recipe, run.step) as report:
-            finished = run.go(report)
+            try:
+                finished = run.go(report)
+            except RuntimeError as error:
+                if job.workers == 1:
+                    raise
+                print(f"A process of the run ended: {error}. The same command goes on from its last check.")
+                return 1
     if not finished:
         print(f"Stopped at step {run.step}. The same command goes on from there.")
         return 130
-    _write_record(run, (text, *also))
-    print(
-        f'Done in {run.seconds / 60:.0f} minutes of training. Try it: pdm run generate "Once upon a time" --model {out}'
-    )
+    _write_record(run, texts)
+    minutes = f"{run.seconds / 60:.0f} minutes of training"
+    print(f'Done in {minutes}. Try it: pdm run generate "Once upon a time" --model {out}')
     return 0
 
 
@@ -89,31 +77,22 @@ def _write_record(run: Run, texts: tuple[Path, ...]) -> None:
     (job.checkpoint.parent / "record.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
-def _tokenizer(teacher: Path | None, stories: list[str], recipe: Recipe) -> str:
-    """The teacher's, or a new one."""
-    if teacher is None:
-        tokenizer = train_tokenizer(stories, recipe.architecture.vocab_size)
-    else:
-        tokenizer = Tokenizer.from_file(str(teacher / "tokenizer.json"))
-    wanted, got = recipe.architecture.vocab_size, tokenizer.get_vocab_size()
-    if got != wanted:
-        origin = "the text gives" if teacher is None else f"{teacher} has"
-        raise UsageError(f"The recipe's vocab_size is {wanted}, but {origin} {got} tokens")
-    return str(tokenizer.to_str())
-
-
 @contextmanager
 def _assistants(job: Job, meeting: str) -> Iterator[None]:
     spawn = multiprocessing.get_context("spawn")
     processes = [spawn.Process(target=assist, args=(rank, job, meeting), daemon=True) for rank in range(1, job.workers)]
-    for process in processes:
-        process.start()
     try:
+        # Ctrl-C reaches them too, from their first moment on. What is ignored here is ignored there.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for process in processes:
+            process.start()
+        signal.signal(signal.SIGINT, before)
         yield
     finally:
         for process in processes:
-            process.terminate()
-            process.join()
+            if process.pid:
+                process.terminate()
+                process.join()
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def export(folder: Path, recipe: Recipe, weights: dict[str, Tensor], tokenizer: 
     }
     _write(folder / "tokenizer_config.json", settings)
     arrays = {name: mx.array(np.asarray(w.detach().float().cpu())).astype(mx.bfloat16) for name, w in weights.items()}
-    half_written = folder / "model.part.safetensors"
+    half_written = folder / ".part.safetensors"  # a name that loaders skip
     mx.save_safetensors(str(half_written), arrays, {"format": "pt"})
     half_written.replace(folder / "model.safetensors")
 

@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from .packing import Tokens
+from .qwen3_torch import Qwen3
 
 IGNORED = -100  # what cross-entropy leaves out
 
@@ -46,13 +47,13 @@ def loss_on(model: torch.nn.Module, rows: list[Tokens], device: torch.device) ->
 
 @torch.no_grad()
 def continuation(
-    model: torch.nn.Module, prompt: list[int], end: set[int], seed: int, device: torch.device, most: int = 80
+    model: Qwen3, prompt: list[int], end: set[int], seed: int, device: torch.device, most: int = 80
 ) -> list[int]:
     """Tokens that the model writes after the prompt, at temperature 0.7."""
     model.eval()
     draw = torch.Generator().manual_seed(seed)
     tokens = list(prompt)
-    while len(tokens) - len(prompt) < most:
+    while len(tokens) < min(len(prompt) + most, len(model.cos)):
         logits = model(torch.tensor([tokens], device=device))[0, -1].float().cpu()
         token = int(torch.multinomial((logits / 0.7).softmax(dim=-1), 1, generator=draw))
         if token in end:

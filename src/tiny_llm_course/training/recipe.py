@@ -1,11 +1,14 @@
 """A recipe: everything that decides how a model comes out, except the text. Read from a TOML file, checked at once."""
 
 import dataclasses
+import math
 import tomllib
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from ..registry import UsageError
+
+MAY_BE_NONE = ("seed", "warmup")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,13 +80,25 @@ def read_recipe(file: Path, **changes: Any) -> Recipe:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{file} is not TOML: {error}") from error
-    table["schedule"] = {**table.get("schedule", {}), **changes}
-    architecture = _fill(Architecture, file, "model", table.get("model", {}))
+    for section in ("model", "schedule"):
+        if not isinstance(table.setdefault(section, {}), dict):
+            raise UsageError(f"{file}: {section} = {table[section]!r}, expected a table [{section}]")
+    table["schedule"] |= changes
+    architecture = _fill(Architecture, file, "model", table["model"])
     schedule = _fill(Schedule, file, "schedule", table["schedule"])
-    if architecture.num_attention_heads % architecture.num_key_value_heads:
-        raise UsageError(f"{file}: num_attention_heads must be a multiple of num_key_value_heads")
-    if not schedule.context < architecture.max_position_embeddings:
-        raise UsageError(f"{file}: context must be below max_position_embeddings")
+    shares = (schedule.final_share, schedule.dropout, schedule.chat_share, schedule.teacher_share)
+    rules = {
+        "num_attention_heads must be a multiple of num_key_value_heads": (
+            architecture.num_attention_heads % architecture.num_key_value_heads == 0
+        ),
+        "head_dim must be even": architecture.head_dim % 2 == 0,
+        "context must be below max_position_embeddings": schedule.context < architecture.max_position_embeddings,
+        "betas must be two numbers below 1": len(schedule.betas) == 2 and max(schedule.betas) < 1,
+        "dropout and the shares must be at most 1": max(shares) <= 1,
+    }
+    for rule, kept in rules.items():
+        if not kept:
+            raise UsageError(f"{file}: {rule}")
     return Recipe(str(table.get("name", file.parent.name)), architecture, schedule)
 
 
@@ -97,7 +112,8 @@ def _fill(kind: Any, file: Path, section: str, values: dict[str, Any]) -> Any:
         numbers = value if types[name] == list[float] else [value]
         whole = types[name] is int
         right = isinstance(numbers, list) and all(type(n) in ((int,) if whole else (int, float)) for n in numbers)
-        if not right or any(n < 0 for n in numbers):
+        least = 1 if whole and name not in MAY_BE_NONE else 0
+        if not right or not all(math.isfinite(n) and n >= least for n in numbers):
             what = "a whole number" if whole else "a number" if numbers is not value else "numbers"
-            raise UsageError(f"{file}: [{section}] {name} = {value!r}, expected {what}, not below 0")
+            raise UsageError(f"{file}: [{section}] {name} = {value!r}, expected {what}, not below {least}")
     return kind(**values)

@@ -1,14 +1,13 @@
 """The loop: one process or several, from a checkpoint where there is one.
 
-A step's rows, its dropout and its learning rate follow from the recipe's seed and the step's number alone. That is why
-a run that was stopped and resumed ends with the weights of one that was not.
+A step's rows, its dropout and its learning rate follow from the recipe's seed, the step's number and the number of
+processes alone. That is why a run that was stopped and resumed ends with the weights of one that was not.
 """
 
 import ctypes
 import dataclasses
 import hashlib
 import json
-import math
 import signal
 import sys
 import time
@@ -28,13 +27,16 @@ from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_para
 from ..registry import UsageError
 from .export import export
 from .judging import continuation, loss_on, mixed_precision
+from .optimizing import optimizers, share_of_peak
 from .packing import Packer, Tokens, held_out
 from .qwen3_torch import Qwen3
-from .recipe import Recipe, Schedule
+from .recipe import Recipe
 from .stories import END
 from .vocabulary import TURN_END
 
 SAMPLE = "Once upon a time"
+WEIGHTS = "model.safetensors"
+KEPT = ("step", "epoch", "row", "seconds", "recent", "log")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,9 +58,29 @@ class Job:
         return self.out / "training" / "checkpoint.pt"
 
     def fingerprint(self) -> str:
-        """What must be the same for a run to go on: the recipe, the texts, and the teacher."""
-        parts = [dataclasses.asdict(self.recipe), self.stories, self.held_out, str(self.teacher)]
+        """What must be the same for a run to go on: the recipe, the texts, the tokenizer and the teacher."""
+        teacher = hashlib.sha256((self.teacher / WEIGHTS).read_bytes()).hexdigest() if self.teacher else None
+        parts = [dataclasses.asdict(self.recipe), self.stories, self.held_out, self.tokenizer, teacher]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def state(self) -> dict[str, Any] | None:
+        """What a stopped run has left; nothing if there is none.
+
+        Raises:
+            UsageError: it cannot be read, or is of another run.
+        """
+        if not self.checkpoint.exists():
+            return None
+        try:
+            state: dict[str, Any] = torch.load(self.checkpoint, map_location=self.device)
+            same = state["fingerprint"] == self.fingerprint()
+        except Exception as error:  # torch and pickle have many
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise UsageError(f"{self.checkpoint} cannot be read: {reason}; delete it to begin anew") from error
+        if not same:
+            what = "recipe, text, tokenizer or teacher"
+            raise UsageError(f"{self.out} holds a run with another {what}: name another --out, or delete it")
+        return state
 
 
 @dataclasses.dataclass
@@ -69,41 +91,11 @@ class Report:
     check: Callable[[dict[str, Any], str], None]  # an entry of the log, a sample
 
 
-def share_of_peak(step: int, schedule: Schedule) -> float:
-    """The learning rate: up in a straight line, then down along half a cosine."""
-    if step < schedule.warmup:
-        return (step + 1) / schedule.warmup
-    done = (step - schedule.warmup) / max(1, schedule.steps - schedule.warmup)
-    return schedule.final_share + (1 - schedule.final_share) * (1 + math.cos(math.pi * done)) / 2
-
-
-def optimizers(model: torch.nn.Module, schedule: Schedule) -> list[torch.optim.Optimizer]:
-    """AdamW for every weight; or, if the recipe says so, Muon for the layers' matrices and AdamW for the rest."""
-    by_kind: dict[str, list[Tensor]] = {"matrix": [], "embedding": [], "norm": []}
-    for name, weight in model.named_parameters():
-        by_kind["norm" if weight.dim() == 1 else "embedding" if "embed_tokens" in name else "matrix"].append(weight)
-    betas = (schedule.betas[0], schedule.betas[1])
-    found: list[torch.optim.Optimizer] = []
-    if schedule.muon_learning_rate:
-        # Jordan et al. 2024: the step of a matrix is its momentum with all singular values brought near to one.
-        peak, decay = schedule.muon_learning_rate, schedule.weight_decay
-        found.append(torch.optim.Muon(by_kind.pop("matrix"), lr=peak, weight_decay=decay, momentum=0.95))
-    groups = [  # norms are not to shrink
-        {"params": weights, "weight_decay": 0.0 if kind == "norm" else schedule.weight_decay}
-        for kind, weights in by_kind.items()
-    ]
-    found.append(torch.optim.AdamW(groups, lr=schedule.learning_rate, betas=betas, fused=True))
-    for optimizer in found:
-        for group in optimizer.param_groups:
-            group["peak"] = group["lr"]
-    return found
-
-
 def load_weights(folder: Path, model: torch.nn.Module) -> None:
     """The weights of a checkpoint's folder."""
     import mlx.core as mx
 
-    arrays = mx.load(str(folder / "model.safetensors"))
+    arrays = mx.load(str(folder / WEIGHTS))
     assert isinstance(arrays, dict)
     model.load_state_dict({name: torch.from_numpy(np.array(w.astype(mx.float32))) for name, w in arrays.items()})
 
@@ -128,10 +120,17 @@ class Run:
         self.tokenizer = Tokenizer.from_str(job.tokenizer)
         self.packer = Packer(job.stories, self.tokenizer, schedule.context, schedule.chat_share, schedule.seed)
         self.step, self.epoch, self.row, self.seconds = 0, 0, 0, 0.0
+        self.recent: list[float] = []  # losses since the last check
         self.log: list[dict[str, Any]] = []
-        if job.checkpoint.exists():
-            self._resume()
+        if state := job.state():
+            self.model.load_state_dict(state["model"])
+            for optimizer, kept in zip(self.optimizers, state["optimizers"], strict=True):
+                optimizer.load_state_dict(kept)
+            for name in KEPT:
+                setattr(self, name, state[name])
         self._rows = self.packer.epoch(self.epoch)
+        if not len(self._rows):
+            raise UsageError(f"The text fills no row of {schedule.context} tokens: add text, or lower context")
 
     def go(self, report: Report) -> bool:
         """Train to the end, or until Ctrl-C; true if it is the end."""
@@ -141,35 +140,35 @@ class Run:
         def stop(number: int, frame: FrameType | None) -> None:
             nonlocal stopped
             stopped = True
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl-C waits for nothing
 
         if self.rank == 0:
             signal.signal(signal.SIGINT, stop)
             unseen = held_out(self.job.held_out, self.tokenizer, len(self.model.cos))
         began = time.perf_counter() - self.seconds
-        recent: list[float] = []
         while self.step < schedule.steps and not stopped:
             start = time.perf_counter()
-            recent.append(self._update())
+            self.recent.append(self._update())
             self.step += 1
             if self.rank:
                 continue
             pace = schedule.rows * schedule.context / (time.perf_counter() - start)
-            report.step(self.step, recent[-1], pace)
+            report.step(self.step, self.recent[-1], pace)
             if self.step % schedule.every == 0 or self.step == schedule.steps:
                 nats = loss_on(self.model, unseen.rows, self.device)
                 entry = {
                     "step": self.step,
                     "tokens": self.step * schedule.rows * schedule.context,
                     "epoch": round(self.epoch + self.row / len(self._rows), 2),
-                    "loss": round(sum(recent) / len(recent), 4),
+                    "loss": round(sum(self.recent) / len(self.recent), 4),
                     "held_out_loss": round(nats, 4),
                     "bits_per_byte": round(unseen.bits_per_byte(nats), 4),
                 }
                 self.log.append(entry)
+                self.recent = []
                 self.seconds = time.perf_counter() - began
                 self._save()
                 report.check(entry, self._sample())
-                recent = []
         if stopped:
             self.seconds = time.perf_counter() - began
             self._save()
@@ -181,13 +180,11 @@ class Run:
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = group["peak"] * share_of_peak(self.step, schedule)
-        torch.manual_seed((schedule.seed * 1_000_003 + self.step) * 64 + self.rank)
+        torch.manual_seed((schedule.seed * 1_000_003 + self.step) * self.job.workers + self.rank)
         rows = self._next_rows()[self.rank :: self.job.workers]
         self.model.zero_grad(set_to_none=False)
-        share = len(rows) / schedule.rows
-        loss = self._loss(torch.from_numpy(rows).to(self.device)) * share if len(rows) else torch.zeros(())
-        if len(rows):
-            loss.backward()
+        loss = self._loss(torch.from_numpy(rows).to(self.device)) * (len(rows) / schedule.rows)
+        loss.backward()
         weights = list(self.model.parameters())
         total = loss.detach().cpu()
         if self.job.workers > 1:
@@ -241,35 +238,17 @@ class Run:
             "fingerprint": self.job.fingerprint(),
             "model": self.model.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-            **{name: getattr(self, name) for name in ("step", "epoch", "row", "seconds", "log")},
+            **{name: getattr(self, name) for name in KEPT},
         }
         half_written = self.job.checkpoint.with_suffix(".part")
         torch.save(state, half_written)
         half_written.replace(self.job.checkpoint)
 
-    def _resume(self) -> None:
-        try:
-            state = torch.load(self.job.checkpoint, map_location=self.device)
-            same = state["fingerprint"] == self.job.fingerprint()
-        except Exception as error:  # torch and pickle have many
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise UsageError(f"{self.job.checkpoint} cannot be read: {reason}; delete it to begin anew") from error
-        if not same:
-            raise UsageError(
-                f"{self.job.out} holds a run with another recipe, text or teacher: name another --out, or delete it"
-            )
-        self.model.load_state_dict(state["model"])
-        for optimizer, kept in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(kept)
-        for name in ("step", "epoch", "row", "seconds", "log"):
-            setattr(self, name, state[name])
-
 
 def assist(rank: int, job: Job, meeting: str) -> None:
     """What the other processes do: the same steps on other rows. The first process ends them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    join(rank, job, meeting)
-    with suppress(RuntimeError):  # the first process has left
+    with suppress(RuntimeError, UsageError):  # the first process has left, or says what is wrong
+        join(rank, job, meeting)
         Run(job, rank).go(Report(lambda *_: None, lambda *_: None))
 
 

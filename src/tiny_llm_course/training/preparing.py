@@ -1,0 +1,109 @@
+"""From what was typed to a job: everything that can be wrong with it is said here, in one line, before any work."""
+
+import os
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+
+from ..checkpoint import load_checkpoint
+from ..registry import UsageError
+from .recipe import Recipe
+from .stories import read_stories, split, unseen
+from .trainer import Job
+from .vocabulary import SPECIAL, train_tokenizer
+
+
+def prepare(
+    recipe: Recipe,
+    texts: tuple[Path, ...],
+    out: Path,
+    device: str | None,
+    workers: int | None,
+    teacher: Path | None,
+) -> Job:
+    """The job; of the first text some stories are held out.
+
+    Raises:
+        UsageError: a text, a folder, the device, or the teacher does not fit.
+    """
+    device, workers = _processes(device, workers, recipe.schedule.rows)
+    _check_teacher(recipe, teacher)
+    stories, held_out = training_stories(texts)
+    tokenizer = _tokenizer(teacher, stories, recipe)
+    job = Job(recipe, stories, held_out, tokenizer, out, device, workers, teacher)
+    _check_folder(job)
+    job.state()
+    return job
+
+
+def training_stories(texts: tuple[Path, ...]) -> tuple[list[str], list[str]]:
+    """Stories to train on, from all texts, and held-out ones, from the first, of which none is a near copy.
+
+    Raises:
+        UsageError: a text cannot be read, or is too short to hold some stories out.
+    """
+    stories, held_out = split(read_stories(texts[0]))
+    apart = set(held_out)
+    more = (story for file in texts[1:] for story in read_stories(file) if story not in apart)
+    stories = list(dict.fromkeys([*stories, *more]))
+    if not (judges := unseen(held_out, stories)):
+        raise UsageError(f"{texts[0]} is too short: of its {len(stories)} stories none would be held out")
+    return stories, judges
+
+
+def _processes(device: str | None, workers: int | None, rows: int) -> tuple[str, int]:
+    here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    devices = [name for name, there in here.items() if there]
+    if device and device not in devices:
+        raise UsageError(f"--device {device} is not to be had here; there is {' and '.join(devices)}")
+    device = device or devices[0]
+    if device != "cpu":
+        if workers and workers > 1:
+            raise UsageError(f"--workers {workers} is for --device cpu; on {device} one process does the work")
+        return device, 1
+    return device, min(workers or max(1, (os.cpu_count() or 1) - 1), rows)
+
+
+def _check_folder(job: Job) -> None:
+    """Nobody's model is written over, and no hour is spent on what cannot be kept."""
+    if not job.checkpoint.exists() and any(job.out.glob("*.safetensors")):
+        raise UsageError(f"{job.out} holds a model already: name another --out")
+    try:
+        job.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        trial = job.checkpoint.with_suffix(".part")
+        trial.write_bytes(b"")
+        trial.unlink()
+    except OSError as error:
+        raise UsageError(f"{job.out} cannot be written to: {error.strerror}") from error
+
+
+def _check_teacher(recipe: Recipe, teacher: Path | None) -> None:
+    learns = recipe.schedule.teacher_share > 0
+    if learns and teacher is None:
+        raise UsageError(f"The recipe {recipe.name} learns from a larger model: name its folder with --teacher")
+    if teacher is None:
+        return
+    if not learns:
+        raise UsageError(f"The recipe {recipe.name} has teacher_share = 0, so a --teacher would teach nothing")
+    config = load_checkpoint(teacher).config
+    if config["model_type"] != "qwen3" or not config.get("tie_word_embeddings") or "rope_theta" not in config:
+        raise UsageError(f"{teacher} is no teacher: expected a Qwen3 with tied embeddings, as `pdm run train` makes it")
+    if config["max_position_embeddings"] < recipe.schedule.context:
+        raise UsageError(f"{teacher} reads {config['max_position_embeddings']} tokens, fewer than the recipe's context")
+
+
+def _tokenizer(teacher: Path | None, stories: list[str], recipe: Recipe) -> str:
+    """The teacher's, or a new one."""
+    if teacher is None:
+        tokenizer = train_tokenizer(stories, recipe.architecture.vocab_size)
+    else:
+        tokenizer = Tokenizer.from_file(str(teacher / "tokenizer.json"))
+        if missing := [token for token in SPECIAL if tokenizer.token_to_id(token) is None]:
+            raise UsageError(f"{teacher}'s tokenizer lacks {', '.join(missing)}")
+    wanted, got = recipe.architecture.vocab_size, tokenizer.get_vocab_size()
+    if got != wanted:
+        origin = "the text gives" if teacher is None else f"{teacher} has"
+        what = f"{origin} {got} tokens: add text, or set vocab_size = {got}"
+        raise UsageError(f"The recipe's vocab_size is {wanted}, but {what}")
+    return str(tokenizer.to_str())
