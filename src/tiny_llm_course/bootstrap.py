@@ -55,7 +55,13 @@ def install_packages() -> None:
 def start() -> None:
     """Run the course's program with this command line, in an environment that has its packages."""
     started_again = environ.pop(AGAIN, None) is not None
-    if missing := missing_packages():
+    missing = missing_packages()
+    if missing and sys.argv[1:] == ["doctor"]:  # it must say what is wrong, and change nothing
+        sys.path.insert(0, str(ROOT / "src"))
+        from tiny_llm_course.doctor import examine
+
+        sys.exit(examine())
+    if missing:
         if started_again:
             fail(f"Not installed for {sys.executable}: {', '.join(missing)}. Run `pdm install`, then `pdm run test`.")
         install_packages()

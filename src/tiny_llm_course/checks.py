@@ -104,7 +104,7 @@ def compare(
     def fail(kind: Kind, headline: str, *lines: str) -> None:
         raise CheckFailed(Finding(kind, headline, lines, case, size, indirect=indirect))
 
-    if not isinstance(actual, mx.array):
+    if type(actual) is not mx.array:  # a subclass could say anything about itself; so below, too
         what = f"{type(actual).__module__}.{type(actual).__qualname__}".removeprefix("builtins.")
         fail(Kind.TYPE, f"returned {what}, expected an mx.array")
     if actual.shape != expected.shape:
@@ -133,7 +133,7 @@ def compare(
 def same_text(actual: Any, expected: str, case: str, size: int | None = None) -> None:
     """Check that a text is the expected one; else say where they part. A case is as large as its text by default."""
     size = len(expected) if size is None else size
-    if not isinstance(actual, str):
+    if type(actual) is not str:
         raise CheckFailed(Finding(Kind.TYPE, f"got {type_words(actual)}, expected a str", (), case, size))
     if actual != expected:
         headline, at = _parting(actual, expected, "text")
@@ -156,10 +156,10 @@ def same_pieces(actual: Any, expected: list[str], case: str) -> None:
 
 def _same_list(actual: Any, expected: list[Any], kind: type, noun: str, case: str) -> None:
     size = len(expected)
-    if not isinstance(actual, list):
+    if type(actual) is not list:
         raise CheckFailed(Finding(Kind.TYPE, f"got {type_words(actual)}, expected a list", (), case, size))
     for i, item in enumerate(actual):
-        if not isinstance(item, kind) or isinstance(item, bool):
+        if type(item) is not kind:
             headline = f"item {i} of the list is {type_words(item)}, expected {kind.__name__}"
             raise CheckFailed(Finding(Kind.TYPE, headline, (), case, size))
     if actual != expected:

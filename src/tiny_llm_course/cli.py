@@ -1,6 +1,7 @@
 """The command line: `pdm run NAME` and `tiny-llm NAME` are the same."""
 
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -9,12 +10,26 @@ from importlib.util import find_spec
 
 import click
 
-from . import dev_cli, engine_cli, progress, train_cli
+from . import (
+    borrow_cli,
+    check_cli,
+    compare,
+    dev_cli,
+    engine_cli,
+    export,
+    hints,
+    progress,
+    reset_cli,
+    status_cli,
+    tour,
+    train_cli,
+    watch,
+)
 from .grading import Limits, NothingSelected, grade_day
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .registry import UsageError, load_course
-from .report import chapter, holds_stub, report_heading, report_results, say
+from .report import holds_stub, report_heading, report_results, say
 from .results import TaskResult
 from .selection import by_day, run_pytest, selected
 
@@ -79,6 +94,7 @@ def test(
             if len(by_day(tasks)) == 1:
                 raise
             continue  # -k may mean the checks of another day
+        progress.record(results)
         if everything:
             results = [r for r in results if r.status != "not started" and not holds_stub(r.task, package)]
             if results:
@@ -102,15 +118,7 @@ def test(
 def hint(name: str) -> int:
     """Show the next of a task's three hints."""
     task = load_course().task(name)
-    seen = progress.hints_seen(task.id)
-    rung = min(seen + 1, len(task.hints))
-    say(f"{task.id} {task.title}, hint {rung} of {len(task.hints)}", bold=True)
-    say(task.hints[rung - 1])
-    if rung < len(task.hints):
-        say(f"The next one: pdm run hint {task.id}")
-    else:
-        say(f"That was the last one. The chapter: {chapter(task)}")
-    progress.hint_shown(task.id, rung)
+    hints.show(task, hints.next_rung(task))
     return 0
 
 
@@ -122,9 +130,19 @@ def book(build: bool) -> int:
     return subprocess.run([*command, str(BOOK)]).returncode
 
 
+cli.add_command(status_cli.status)
+cli.add_command(borrow_cli.borrow)
+cli.add_command(borrow_cli.give_back)
+cli.add_command(reset_cli.reset)
+cli.add_command(watch.watch)
+cli.add_command(check_cli.doctor)
+cli.add_command(check_cli.check)
 cli.add_command(engine_cli.generate)
 cli.add_command(engine_cli.chat)
 cli.add_command(train_cli.train)
+cli.add_command(tour.tour)
+cli.add_command(compare.compare)
+cli.add_command(export.export)
 cli.add_command(dev_cli.dev)
 
 
@@ -133,6 +151,7 @@ def main() -> None:
     # A graded child ends with us, also when a terminal is closed or a supervisor has had enough.
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, frame: sys.exit(128 + number))
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ✓ shows ?, and nothing breaks
@@ -156,6 +175,15 @@ def main() -> None:
         click.echo("interrupted", err=True)
         sys.exit(130)
     sys.exit(status)
+
+
+def _open_streams() -> None:
+    """Where the three standard streams are closed, open them on nothing: a pipe would take their place, and mix."""
+    while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(null)
+    sys.stdout = sys.stdout or io.StringIO()
+    sys.stderr = sys.stderr or io.StringIO()
 
 
 def _fail(message: str) -> None:

@@ -5,10 +5,12 @@ import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 
 from . import listings, stubs, transcripts
 from .paths import BOOK, LEARNER, SOLUTION
+from .planted import Claims, claims_of
 from .proof import Proof, prove_day
 from .registry import Day, load_course
 from .report import say
@@ -21,19 +23,24 @@ def main(days: Sequence[Day], as_json: bool) -> int:
     started = time.monotonic()
     problems = _stub_problems() + listings.differences()
     proofs: list[Proof] = []
-    # Each day in a process of its own: they share nothing, and there is more than one core.
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        for day, (found, proven) in zip(days, pool.map(_check_day, days), strict=True):
-            proofs += proven
+    claims: list[Claims] = []
+    # Each day in processes of its own: they share nothing, and there is more than one core.
+    with ProcessPoolExecutor(mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        proven, claimed = pool.map(_check_day, days), pool.map(claims_of, days)
+        for day, (found, its_proofs), its_claims in zip(days, proven, claimed, strict=True):
+            proofs += its_proofs
+            claims += its_claims
             problems += [f"week {day.week}, day {day.number}: {problem}" for problem in found]
     _add_missing(proofs)
-    problems += [f"{proof.task}: {problem}" for proof in proofs for problem in proof.problems]
+    found_out: list[Proof | Claims] = [*proofs, *claims]
+    problems += [f"{of.task}: {problem}" for of in found_out for problem in of.problems]
     if as_json:
-        say(json.dumps({"problems": problems, "tasks": [dataclasses.asdict(proof) for proof in proofs]}, indent=1))
+        tasks = [dataclasses.asdict(proof) for proof in proofs]
+        say(json.dumps({"problems": problems, **_figures(proofs, claims), "tasks": tasks}, indent=1))
         return bool(problems)
     for problem in problems:
         say(problem, colour="red")
-    say(_summary(proofs, problems))
+    say(_summary(proofs, claims, problems))
     say(f"({time.monotonic() - started:.0f} s)")
     return bool(problems)
 
@@ -44,14 +51,36 @@ def _check_day(day: Day) -> tuple[list[str], list[Proof]]:
     return _day_problems(day) + [f"{test} grades no task" for test in prover.orphans], list(prover.proofs.values())
 
 
-def _summary(proofs: list[Proof], problems: list[str]) -> str:
-    def total(key: str) -> int:
-        return sum(getattr(proof, key) for proof in proofs)
+def total(found: Sequence[Proof | Claims], key: str) -> int:
+    """The sum over all tasks."""
+    return sum(getattr(of, key) for of in found)
 
+
+def _figures(proofs: list[Proof], claims: list[Claims]) -> dict[str, dict[str, int]]:
+    """How well mistakes are named, and faults of earlier tasks traced."""
+    return {
+        "naming": {
+            "wrong": total(proofs, "wrong"),
+            "named": total(proofs, "named_at_all"),
+            "unique": total(proofs, "named_as_one"),
+            "correct": total(proofs, "named_rightly"),
+        },
+        "culprits": {key: total(claims, key) for key in ("planted", "caught", "traced", "wrong_claims")},
+        "two_mistakes": {
+            "programs": total(claims, "two_mistakes"),
+            "false_claims": total(claims, "false_claims"),
+        },
+    }
+
+
+def _summary(proofs: list[Proof], claims: list[Claims], problems: list[str]) -> str:
+    p, c = partial(total, proofs), partial(total, claims)
     return (
-        f"{len(proofs)} tasks, {total('checks')} checks: {total('fail_on_stub')} fail on the stubs, "
-        f"{total('pass_on_solution')} pass on the solution; {total('wrong')} wrong programs: {total('caught')} caught, "
-        f"{total('named')} named; {total('accepted_pass')} of {total('accepted')} accepted programs pass; "
+        f"{len(proofs)} tasks, {p('checks')} checks: {p('fail_on_stub')} fail on the stubs, "
+        f"{p('pass_on_solution')} pass on the solution; {p('wrong')} wrong programs: {p('caught')} caught, "
+        f"{p('named')} named; {c('caught')} faults seen by later tasks: {c('traced')} traced; "
+        f"{c('two_mistakes')} programs with two mistakes: {c('false_claims')} false claims; "
+        f"{p('accepted_pass')} of {p('accepted')} accepted programs pass; "
         f"{len(problems)} problem{'s' * (len(problems) != 1)}"
     )
 

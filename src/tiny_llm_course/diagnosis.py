@@ -76,7 +76,8 @@ def first_line(error: BaseException) -> str:
         message = str(error)
     except Exception:
         return "(its message cannot be printed)"
-    return shortened((message.splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", ""))
+    beginning = message[: 100 * WIDTH]  # of perhaps a hundred million characters
+    return shortened((beginning.splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", ""))
 
 
 def shortened(line: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from . import borrowing, progress
 from .checkpoint import Checkpoint, load_checkpoint
 from .packages import SOLUTION_NAME, LearnerError, load_solution
 from .paths import EMBEDDED_MODEL, LEARNER, ROOT, SOLUTION
@@ -61,11 +62,13 @@ class Engine:
         """
         self.checkpoint = checkpoint
         self.package = SOLUTION if solution else LEARNER
+        self.borrowed = () if solution else progress.borrowed_tasks()
         self._name = SOLUTION_NAME if solution else "tiny_llm"
         if solution:
             load_solution()
         else:
             sys.path.insert(0, str(LEARNER.parent))  # this checkout's, whatever else is installed
+            borrowing.install(self.borrowed)
         with self.learners_code():
             config = self._part("config", "ModelConfig").from_dict(checkpoint.config)
             self.context_length: int = config.max_position_embeddings

@@ -10,10 +10,9 @@ import json
 import linecache
 import os
 import queue
+import re
 import signal
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -22,18 +21,27 @@ from typing import IO, Any
 
 import psutil
 
+from . import progress
+from .day_files import must_be_there, no_check, tests_path
 from .findings import Finding, Kind
-from .paths import LEARNER, ROOT, SOLUTION, TESTS
+from .paths import LEARNER, ROOT, SOLUTION
 from .registry import Day, Task, UsageError, load_course
 from .results import TaskResult
+from .tail import Tail
+from .workers import Worker
 
 TICK = 0.02  # seconds between two looks at a child
 STEP = 1.0  # seconds that one look counts at most: a machine that slept did not compute
+TRACE = 1.0  # seconds a child may take to say at which line it is
 START = 60.0  # seconds a child may take for what is not the learner's: starting Python, importing the tests
 
 
 class NothingSelected(UsageError):
     """No check of a day fits what was typed after the dashes."""
+
+
+class Cancelled(Exception):
+    """Nobody waits for the verdict any more."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,23 +61,35 @@ def grade_day(
     limits: Limits | None = None,
     pytest_args: tuple[str, ...] = (),
     begin: Callable[[], None] = lambda: None,
+    worker: Worker | None = None,
+    cancelled: threading.Event | None = None,
 ) -> list[TaskResult]:
     """Grade the tasks of a day (all of them by default) and give the results of those that had a check selected.
 
-    `begin` is called once, as soon as it is known that there is something to grade.
+    `begin` is called once, as soon as it is known that there is something to grade. `worker` is one that waits already.
 
     Raises:
-        UsageError: pytest did not understand `pytest_args`.
+        Cancelled: `cancelled` was set meanwhile.
+        UsageError: pytest did not understand `pytest_args`, or the tests are not all there.
         NothingSelected: they select nothing.
     """
+    must_be_there(day)
     wanted = list(day.tasks if tasks is None else tasks)
     results = {task.id: TaskResult(task) for task in wanted}
+    if not solution:
+        progress.prepare(results.values(), whole=not pytest_args)
     left = list(results)
     broken: dict[str, str] = {}
     while left:
         options = [*(["--solution"] if solution else []), "--oracle", oracle, *(f"--task={task}" for task in left)]
         package = SOLUTION if solution else LEARNER
-        run = _Child(day, broken, [*options, *pytest_args], package, limits or Limits())
+        job = {
+            "test_file": str(tests_path(day)),
+            "broken": broken,
+            "pytest_args": [*options, *pytest_args],
+        }
+        run = _Child(worker or Worker(), job, package, limits or Limits(), cancelled or threading.Event())
+        worker = None
         run.watch(results, begin)
         if run.ended:
             break
@@ -89,6 +109,8 @@ def grade_day(
         else:
             raise UsageError(f"The tests could not be run: {run.last_words()}")
     selected = [result for result in results.values() if result.checks]
+    if not pytest_args and (untested := [task.id for task in wanted if not results[task.id].checks]):
+        raise no_check(day, untested[0])
     if not selected:
         raise NothingSelected(f"No check of day {day.number} of week {day.week} fits {' '.join(pytest_args)}.")
     return selected
@@ -97,7 +119,9 @@ def grade_day(
 class _Child:
     """One child process and what it has told so far."""
 
-    def __init__(self, day: Day, broken: dict[str, str], pytest_args: list[str], package: Path, limits: Limits) -> None:
+    def __init__(
+        self, worker: Worker, job: dict[str, Any], package: Path, limits: Limits, cancelled: threading.Event
+    ) -> None:
         self.limits = limits
         self.package = package
         self.task = ""  # what it is busy with: this task, or else importing this module
@@ -105,52 +129,28 @@ class _Child:
         self.begun: list[str] = []
         self.ended = False
         self.death: Finding | None = None
-        self._words = b""
-        self._folder = tempfile.TemporaryDirectory(prefix="tiny-llm-")
-        self._crash_file = Path(self._folder.name, "crash")
-        read, write = os.pipe()
-        job: dict[str, Any] = {
-            "test_file": str(TESTS / f"week{day.week}" / f"test_day{day.number}.py"),
-            "events": write,
-            "crash_file": str(self._crash_file),
-            "broken": broken,
-            "pytest_args": pytest_args,
-        }
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tiny_llm_course.child", json.dumps(job)],
-            cwd=ROOT,
-            # Plugins of other packages in the environment take half a second to import, and grade nothing.
-            env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONBREAKPOINT": "0", **os.environ, "PYTEST_ADDOPTS": ""},
-            pass_fds=[write],
-            process_group=0,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        os.close(write)
+        self._cancelled = cancelled
+        self._worker = worker
+        self._process = worker.process
         self._events: queue.Queue[dict[str, Any]] = queue.Queue()
         assert self._process.stdout
-        self._threads = [
-            threading.Thread(target=self._read_events, args=(os.fdopen(read, "rb"),), daemon=True),
-            threading.Thread(target=self._drain, args=(self._process.stdout,), daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._words = Tail(self._process.stdout)
+        self._trace = Tail(os.fdopen(worker.trace, "rb"))
+        reader = threading.Thread(target=self._read_events, args=(os.fdopen(worker.events, "rb"),), daemon=True)
+        reader.start()
+        self._threads = [reader, self._words, self._trace]
+        worker.begin(**job)
 
     def _read_events(self, pipe: IO[bytes]) -> None:
+        secret = self._worker.secret.encode()
         with pipe:
             for line in pipe:
-                self._events.put(json.loads(line))
-
-    def _drain(self, pipe: IO[bytes]) -> None:
-        """Keep the end of what the child writes past our own stand-ins, so that a flood of it blocks nobody."""
-        with pipe:
-            while chunk := pipe.read1(65536):  # type: ignore[attr-defined]
-                self._words = (self._words + chunk)[-8192:]
+                if line.startswith(secret):
+                    self._events.put(json.loads(line.removeprefix(secret)))
 
     def last_words(self) -> str:
         """The last line that pytest or the system wrote."""
-        lines = [line.strip() for line in self._words.decode(errors="replace").splitlines() if line.strip()]
+        lines = [line.strip() for line in self._words.text().splitlines() if line.strip()]
         errors = [line for line in lines if "rror:" in line]
         return (errors or lines or ["it wrote nothing"])[-1]
 
@@ -162,6 +162,8 @@ class _Child:
         try:
             # The pipes say nothing: what the child started may hold them open, and it may close them itself.
             while not self.ended and self._process.poll() is None:
+                if self._cancelled.is_set():
+                    raise Cancelled
                 try:
                     event = self._events.get(timeout=TICK)
                 except queue.Empty:
@@ -186,11 +188,7 @@ class _Child:
             if not self.ended:
                 self._died(self._process.wait())
         finally:
-            # Its whole group: what it started goes with it. (macOS refuses for a group that has ended.)
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._folder.cleanup()
+            self._worker.end()
 
     def _take(self, event: dict[str, Any], results: dict[str, TaskResult]) -> None:
         match event["event"]:
@@ -233,7 +231,10 @@ class _Child:
     def _end(self, why: str) -> None:
         """Ask the child for the line it is at, then end it."""
         self._process.send_signal(signal.SIGUSR1)
-        time.sleep(0.2)
+        until = time.monotonic() + TRACE
+        while not self._trace.text().endswith("\n") and time.monotonic() < until:
+            time.sleep(TICK)
+        time.sleep(TICK)
         self._process.kill()
         self._process.wait()
         self.death = Finding(Kind.STOPPED, why, frames=self._crash_frames())
@@ -248,15 +249,22 @@ class _Child:
     def _crash_frames(self) -> tuple[str, ...]:
         """The graded package's lines in faulthandler's trace (which has the innermost first)."""
         frames = []
-        trace = ""
-        if self._crash_file.exists():
-            trace = self._crash_file.read_text(encoding="utf-8", errors="replace")
-        for line in trace.splitlines():
-            if '", line ' in line and Path((parts := line.split('"'))[1]).is_relative_to(self.package):
-                number = int(parts[2].split()[2])
-                code = linecache.getline(parts[1], number).strip()  # empty if the file has changed since
-                frames.append(f"{Path(parts[1]).relative_to(ROOT).as_posix()}:{number}  {code}")
+        for thread in self._threads:
+            thread.join(0.2)
+        # Its paths are in ASCII: what is not stands there as \xe9 or \u6a21.
+        trace = re.sub(r"\\(?:x\w{2}|u\w{4}|U\w{8})", _unescaped, self._trace.text())
+        for file, number in re.findall(r'^  File "(.*)", line (\d+) in ', trace, re.MULTILINE):
+            if Path(file).is_relative_to(self.package):
+                code = linecache.getline(file, int(number)).strip()  # empty if the file has changed since
+                frames.append(f"{Path(file).relative_to(ROOT).as_posix()}:{number}  {code}")
         return tuple(reversed(frames))
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    try:
+        return chr(int(escape[0][2:], 16))
+    except (ValueError, OverflowError):  # a backslash of the path's own
+        return escape[0]
 
 
 def _resident(process: psutil.Process) -> int:

@@ -9,6 +9,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import _lru_cache_wrapper
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -58,11 +59,15 @@ def import_learner(module: str, known_broken: dict[str, str]) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit too: sys.exit() in a file is a mistake like any other
-        cause = error if isinstance(error, NotImportable) else NotImportable(module, error)
-        placeholder = BrokenModule(name, cause)
-        sys.modules[name] = placeholder
-        if parent := sys.modules.get("tiny_llm"):
-            setattr(parent, module, placeholder)
+        put_broken(module, error if isinstance(error, NotImportable) else NotImportable(module, error))
+
+
+def put_broken(module: str, error: NotImportable) -> None:
+    """Let `tiny_llm.<module>` raise this error whenever something of it is used."""
+    placeholder = BrokenModule(f"tiny_llm.{module}", error)
+    sys.modules[placeholder.__name__] = placeholder
+    if parent := sys.modules.get("tiny_llm"):
+        setattr(parent, module, placeholder)
 
 
 def load_package(name: str, folder: Path) -> ModuleType:
@@ -95,18 +100,28 @@ def program(target: Target, package: str = "tiny_llm") -> Any:
 
 @contextmanager
 def installed(target: Target, replacement: Callable[..., Any]) -> Iterator[None]:
-    """While the block runs, `tiny_llm` has another program as the target, wherever it was imported to."""
+    """While the block runs, `tiny_llm` has another program as the target, wherever and as whatever it was imported."""
     original = program(target)
     *path, last = target.name.split(".")
     if path:
-        holders: list[Any] = [program(Target(target.module, ".".join(path)))]
+        places: list[tuple[Any, str]] = [(program(Target(target.module, ".".join(path))), last)]
     else:
         modules = [m for name, m in sys.modules.items() if name.startswith("tiny_llm.")]
-        holders = [m for m in modules if vars(m).get(last) is original]
-    for holder in holders:
-        setattr(holder, last, replacement)
+        places = [(m, key) for m in modules for key, value in vars(m).items() if value is original]
+    for holder, key in places:
+        setattr(holder, key, replacement)
+    _forget()
     try:
         yield
     finally:
-        for holder in holders:
-            setattr(holder, last, original)
+        for holder, key in places:
+            setattr(holder, key, original)
+        _forget()
+
+
+def _forget() -> None:
+    """Empty the caches of `tiny_llm`: what they hold was computed by another program."""
+    for module in [m for name, m in sys.modules.items() if name.startswith("tiny_llm.")]:
+        for value in vars(module).values():
+            if isinstance(value, _lru_cache_wrapper):
+                value.cache_clear()

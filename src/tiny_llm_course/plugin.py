@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from . import borrowing, progress
 from .diagnosis import finding_of
-from .findings import Finding
-from .packages import import_learner
+from .findings import CheckFailed, Finding, Kind
+from .guard import Guard, import_oracles
+from .packages import NotImportable, import_learner, put_broken
 from .paths import LEARNER, SOLUTION, TESTS
 from .recordings import MODES, Recordings
 from .registry import Day, Task, load_course
@@ -24,7 +26,9 @@ DAY_FILE = re.compile(r"week(\d+)/test_day(\d+)\.py")
 TASK = pytest.StashKey[Task]()
 FINDING = pytest.StashKey[Finding]()
 TRAPS = pytest.StashKey[Traps]()
+GUARD = pytest.StashKey[Guard]()
 RECORDINGS = pytest.StashKey[dict[Path, Recordings]]()
+BORROWED = pytest.StashKey[frozenset[str]]()
 # Set by the child process: files known not to be importable, and who is told which one is imported ("" after the last).
 BROKEN = pytest.StashKey[dict[str, str]]()
 IMPORTING = pytest.StashKey[Callable[[str], None]]()
@@ -39,10 +43,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Put the package to grade first on the path."""
+    """Put the package to grade first on the path, and the references in the places of what is borrowed."""
     package = graded_package(config)
     sys.path.insert(0, str(package.parent))
+    borrowed = () if config.getoption("--solution") else progress.borrowed_tasks()
+    borrowing.install(borrowed)
+    config.stash[BORROWED] = frozenset(task.id for task in borrowed)
     config.stash[TRAPS] = Traps([package])
+    config.stash[GUARD] = Guard()
     config.stash[RECORDINGS] = {}
     config.stash.setdefault(BROKEN, {})
     config.stash.setdefault(IMPORTING, lambda module: None)
@@ -63,7 +71,7 @@ def day_of(path: Path) -> Day | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
-    """Before a day's tests are imported: set the traps, then import the files that its tasks are written in."""
+    """Before a day's tests are imported: set traps and guard, then import the files that its tasks are written in."""
     if not (day := day_of(module_path)):
         return
     import mlx.core as mx
@@ -72,9 +80,13 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     mx.set_default_device(mx.cpu)
     stash = parent.config.stash
     stash[TRAPS].set(name for task in day.tasks for name in task.forbidden)
+    import_oracles(module_path)
+    stash[GUARD].note()
     for module in dict.fromkeys(target.module for task in day.tasks for target in task.targets):
         stash[IMPORTING](module)
         import_learner(module, stash[BROKEN])
+        if replaced := stash[GUARD].restore():
+            put_broken(module, NotImportable(module, f"it replaces {replaced}, which the tests rely on"))
     stash[IMPORTING]("")
 
 
@@ -85,6 +97,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for task in day.tasks if day else ():
             if item.name.startswith(f"test_{task.tests}_"):
                 item.stash[TASK] = task
+                if task.id in config.stash[BORROWED]:  # the reference would pass, and prove nothing
+                    item.add_marker(pytest.mark.skip(reason=f"borrowed (pdm run return {task.id})"))
     # A task's checks stand together, so that its end is seen.
     graded = iter(sorted((i for i in items if TASK in i.stash), key=lambda i: _place(i.stash[TASK])))
     items[:] = [next(graded) if TASK in item.stash else item for item in items]
@@ -92,6 +106,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = [item for item in items if TASK in item.stash and item.stash[TASK].id in wanted]
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = kept
+    config.stash[GUARD].note()  # the tests themselves, too
 
 
 def _place(task: Task) -> tuple[int, ...]:
@@ -118,8 +133,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """Arm the traps of the test's task; a caught call fails the test even if the learner's code swallowed the error."""
-    traps = item.config.stash[TRAPS]
+    """Arm the traps of the test's task; a caught call fails the test even if the learner's code swallowed the error.
+
+    So does anything of the harness that is not what it was.
+    """
+    traps, guard = item.config.stash[TRAPS], item.config.stash[GUARD]
     task = item.stash.get(TASK, None)
     traps.armed, traps.hits = frozenset(task.forbidden if task else ()), []
     try:
@@ -128,6 +146,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
             raise traps.hits[0]
     finally:
         traps.armed = frozenset()
+        if task and (replaced := guard.restore()):
+            headline = f"your code replaces {replaced}, which the tests rely on"
+            raise CheckFailed(Finding(Kind.FORBIDDEN, headline))
 
 
 @pytest.hookimpl(wrapper=True)

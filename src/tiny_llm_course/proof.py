@@ -10,11 +10,12 @@ import dataclasses
 import pytest
 from _pytest.runner import runtestprotocol
 
+from .day_files import tests_path, variants_path
 from .packages import installed, load_package, program
-from .paths import LEARNER, TESTS
+from .paths import LEARNER
 from .plugin import TASK, TRAPS
 from .registry import Day, Task
-from .variants import load_variants, variants_path
+from .variants import load_variants
 
 STUB_NAME = "tiny_llm_stub"
 
@@ -29,7 +30,10 @@ class Proof:
     pass_on_solution: int = 0
     wrong: int = 0
     caught: int = 0
-    named: int = 0
+    named: int = 0  # as what it is, and as nothing else
+    named_at_all: int = 0
+    named_as_one: int = 0
+    named_rightly: int = 0
     accepted: int = 0
     accepted_pass: int = 0
     problems: list[str] = dataclasses.field(default_factory=list)
@@ -96,6 +100,9 @@ class Prover:
                 else:
                     proof.problems.append(f"the wrong program {variant.name} passes all tests")
             names = [v.name for v in self._variants.mistakes(task, variant.program)]
+            proof.named_at_all += bool(names)
+            proof.named_as_one += len(names) == 1
+            proof.named_rightly += variant.name in names
             if names == [variant.name]:
                 proof.named += 1
             else:
@@ -111,7 +118,7 @@ def fails(item: pytest.Function) -> bool:
 def prove_day(day: Day) -> Prover:
     """Run the proof of a day in this process."""
     prover = Prover(day)
-    file = TESTS / f"week{day.week}" / f"test_day{day.number}.py"
+    file = tests_path(day)
     # Without the terminal plugin: what fails here fails on purpose.
     status = pytest.main([str(file), "--solution", "-p", "no:terminal", "-p", "no:cacheprovider"], plugins=[prover])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):

@@ -18,6 +18,7 @@ MARKS = {
     "not started": ("○", "yellow"),
     "waiting": ("⇢", "yellow"),
     "not run": ("○", "yellow"),
+    "borrowed": ("⇢", "yellow"),
 }
 
 
@@ -39,21 +40,26 @@ def report_heading(day: Day, package: str, gap: bool = False) -> None:
 def report_results(results: Sequence[TaskResult], package: str) -> None:
     """Print the verdicts of a day."""
     for result in results:
-        _report_task(result, package)
+        report_task(result, package)
+    graded = [result for result in results if not result.borrowed]
+    if used := {need for result in graded for need in result.on_reference}:
+        in_order = [task.id for task in load_course().tasks() if task.id in used]
+        say(f"⇢ on the reference, as you have borrowed them: {', '.join(in_order)}", colour="yellow")
     say()
     passed = sum(r.status == "passed" for r in results)
     line = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed."
     # What others suffer from comes before them.
-    unfinished = [r.task for r in results if r.status != "passed" and not r.culprits]
+    unfinished = [r.task for r in results if r.status not in ("passed", "borrowed") and not r.culprits]
     if unfinished:
         line += f" Next: {unfinished[0].label}."
     say(line, colour="green" if passed == len(results) else None)
 
 
-def _report_task(result: TaskResult, package: str) -> None:
+def report_task(result: TaskResult, package: str) -> None:
+    """Print the verdict of a task, and what there is to say about it."""
     task, finding = result.task, result.finding
     mark, colour = MARKS[result.status]
-    say(f"{mark} {task.label}: {_verdict(result)}", colour=colour, bold=result.status == "failed")
+    say(f"{mark} {task.label}: {verdict(result)}", colour=colour, bold=result.status == "failed")
     if result.status not in ("failed", "not started") or result.culprits:
         return
     if finding and result.status == "failed":
@@ -66,7 +72,8 @@ def _report_task(result: TaskResult, package: str) -> None:
     say(f"    code {where(task.targets[0], package)} · read {chapter(task)} · hint: pdm run hint {task.id}")
 
 
-def _verdict(result: TaskResult) -> str:
+def verdict(result: TaskResult) -> str:
+    """A task's status in words, with its checks counted."""
     count = f"{result.failed} of {result.checks} checks"
     match result.status:
         case "passed":
@@ -79,6 +86,8 @@ def _verdict(result: TaskResult) -> str:
             if result.passed + result.failed < result.checks:
                 return f"not run, it uses {result.culprits[0]}, which did not end"
             return f"failed, {count}; this task is right, {' and '.join(result.culprits)} which it uses is not"
+        case "borrowed":
+            return f"borrowed (pdm run return {result.task.id} to write it yourself)"
         case "failed" if result.passed + result.failed == result.checks:
             return f"failed, {count}"
         case status:

@@ -6,7 +6,7 @@ from typing import Literal
 from .findings import Finding, Kind
 from .registry import Task
 
-Status = Literal["passed", "failed", "not started", "waiting", "not run"]
+Status = Literal["passed", "failed", "not started", "waiting", "not run", "borrowed"]
 
 
 @dataclasses.dataclass
@@ -21,10 +21,18 @@ class TaskResult:
     mistakes: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # name, fact, question
     culprits: tuple[str, ...] = ()  # the tasks it uses, if it is right with the solution's in their place
     prints: tuple[int, tuple[str, ...]] = (0, ())
+    code: str = ""  # the fingerprint of the code, if all of its checks were to be run
+    borrowed: bool = False
+    on_reference: tuple[str, ...] = ()  # the tasks it uses that are borrowed
 
     @property
     def status(self) -> Status:
-        """A waiting task stopped at another task's stub; one that is not run was stopped before its last check."""
+        """A waiting task stopped at another task's stub; one that is not run was stopped before its last check.
+
+        A borrowed task is not graded.
+        """
+        if self.borrowed:
+            return "borrowed"
         if self.finding is None:
             return "passed" if self.checks and self.passed == self.checks else "not run"
         if self.finding.kind == Kind.NOT_STARTED:

@@ -30,6 +30,7 @@ def generate(engine: Engine, prompt: str, max_tokens: int, sampling: Sampling) -
     """
     answer = engine.answer(engine.encode(prompt), max_tokens, engine.sampler(sampling))
     try:
+        note_borrowed(engine)
         write(prompt)
         show(answer)
         note(answer.summary())
@@ -51,6 +52,7 @@ def chat(engine: Engine, max_tokens: int, sampling: Sampling) -> int:
     try:
         if on_terminal():
             note(f"{engine.checkpoint.folder.resolve().name}. {HELP}")
+        note_borrowed(engine)
         for line in lines():
             match line.strip():
                 case "":
@@ -133,6 +135,12 @@ def note(line: str) -> None:
     """Say something that is not the model's."""
     plain = sys.stderr is None or not sys.stderr.isatty() or bool(os.environ.get("NO_COLOR"))
     click.echo(line if plain else click.style(line, dim=True), err=True)
+
+
+def note_borrowed(engine: Engine) -> None:
+    """Say what of the learner's engine is not the learner's."""
+    if engine.borrowed:
+        note(f"⇢ on the reference, as you have borrowed them: {', '.join(task.id for task in engine.borrowed)}")
 
 
 def nowhere_to_write(error: OSError) -> int:

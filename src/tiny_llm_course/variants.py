@@ -12,14 +12,13 @@ import contextlib
 import dataclasses
 import io
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
+from .day_files import variants_path
 from .packages import SOLUTION_NAME, NotImportable, installed, program
-from .paths import TESTS
 from .registry import Day, Task
 from .rounding import EPSILON, to_float64
 
@@ -82,6 +81,11 @@ class Variants:
         """The tasks that something here belongs to."""
         return {v.task for v in [*self._wrong, *self._accepted]} | {name for name, _ in self._probes}
 
+    def first_probe(self, task: str) -> Callable[[Program], Any] | None:
+        """The task's first probe in float32."""
+        closeness = 16 * EPSILON[mx.float32]
+        return next((p.run for name, p in self._probes if name == task and p.closeness == closeness), None)
+
     def outcomes(self, task: str, subject: Program) -> list[Outcome]:
         """What a program computes on each probe of a task, its prints swallowed."""
         return [_outcome(probe.run, subject) for name, probe in self._probes if name == task]
@@ -103,6 +107,13 @@ class Variants:
             return []
         return [v for v in self.wrong_of(task.id) if self.equal(task.id, mine, self._outcomes_of(v))]
 
+    def diagnosis(self, task: Task, subject: Program, needs: Sequence[Task]) -> tuple[list[Variant], list[Task]]:
+        """What to tell of a failing program: the mistakes of its own, or the needs that it suffers from."""
+        if culprits := self.culprits(task, subject, needs):
+            return [], culprits
+        with solved(needs):
+            return self.mistakes(task, subject), []
+
     def _outcomes_of(self, variant: Variant) -> list[Outcome]:
         return self._known_outcomes(variant.task, variant.name, lambda: variant.program)
 
@@ -115,15 +126,22 @@ class Variants:
     def culprits(self, task: Task, subject: Program, needs: Sequence[Task]) -> list[Task]:
         """The needs that make a right program wrong: with the solution's in their place it equals the solution.
 
-        One need alone if that is enough, else all of them; none if the program itself is wrong, or nothing is.
+        As few as will do, and of two that would do the earlier: the later one is right as soon as that is. None if the
+        program itself is wrong, or nothing is.
         """
-        if self.right(task, subject):
-            return []
-        for chosen in [*([need] for need in needs), list(needs)]:
+
+        def enough(chosen: Sequence[Task]) -> bool:
             with solved(chosen):
-                if self.right(task, subject):
-                    return chosen
-        return []
+                return self.right(task, subject)
+
+        if not needs or enough([]) or not enough(needs):
+            return []
+        chosen = list(needs)
+        for need in reversed(needs):
+            fewer = [other for other in chosen if other is not need]
+            if enough(fewer):
+                chosen = fewer
+        return chosen
 
 
 def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
@@ -144,11 +162,6 @@ def solved(tasks: Sequence[Task]) -> Iterator[None]:
             with contextlib.suppress(NotImportable, AttributeError):  # a file or a function that is not there
                 stack.enter_context(installed(target, program(target, SOLUTION_NAME)))
         yield
-
-
-def variants_path(day: Day) -> Path:
-    """The file of a day's variants, beside its tests."""
-    return TESTS / f"week{day.week}" / f"variants_day{day.number}.py"
 
 
 def load_variants(day: Day) -> Variants:

@@ -102,12 +102,6 @@ importlib.util.find_spec = lambda name, package=None: None if name == "torch" el
     assert (done.returncode, len(done.stderr.splitlines()), done.stdout) == (2, 1, "")
 
 
-def test_a_terminal_without_the_marks_gets_question_marks():
-    done = tiny_llm(*SOLVED, env={**os.environ, "PYTHONIOENCODING": "latin-1"})
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "? 1.1.1 Softmax: passed" in done.stdout
-
-
 @pytest.fixture
 def memory(tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "FILE", tmp_path / "folder" / "progress.json")

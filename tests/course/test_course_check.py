@@ -75,6 +75,17 @@ def test_the_accepted_program_that_fails_is_reported(report):
     assert len(failing) > 1
 
 
+def test_the_figures_of_the_diagnosis(report):
+    """Two of the planted wrong programs are named nothing or twice; no claim is false."""
+    naming = report["naming"]
+    assert naming["named"] == naming["correct"] == naming["wrong"] - 1
+    assert naming["unique"] == naming["named"] - 2
+    assert report["culprits"]["planted"] > report["culprits"]["caught"] == report["culprits"]["traced"] > 100
+    assert report["culprits"]["wrong_claims"] == 0
+    assert report["two_mistakes"]["programs"] > 500
+    assert report["two_mistakes"]["false_claims"] == 0
+
+
 def test_the_table_counts(report):
     table = {row["task"]: row for row in report["tasks"]}
     assert table["1.1.1"]["problems"] == []

@@ -93,6 +93,29 @@ def test_a_right_program_on_a_wrong_need_is_told_apart():
     assert variants.culprits(attention, subject, [softmax]) == []
 
 
+@pytest.mark.usefixtures("solution_as_tiny_llm")
+def test_two_wrong_needs_are_both_named_and_no_third():
+    """A later need that is right as soon as both are is not blamed, although its solution alone would do."""
+    course = load_course()
+    block = course.task("1.3.3")
+    needs = [course.task(need) for need in course.needs(block.id)]
+    variants, subject = load_variants(course.day(1, 3)), program(block.targets[0])
+    softmax, mask = course.task("1.1.1"), course.task("1.3.1")
+    wrong_mask = next(v for v in variants.wrong_of("1.3.1") if v.name == "keys-by-queries").program
+    with installed(softmax.targets[0], lambda x, axis: x - x), installed(mask.targets[0], wrong_mask):
+        assert variants.diagnosis(block, subject, needs) == ([], [softmax, mask])
+
+
+@pytest.mark.usefixtures("solution_as_tiny_llm")
+def test_what_a_wrong_need_left_in_a_cache_is_forgotten():
+    course = load_course()
+    rope, angles = course.task("1.2.2"), course.task("1.2.1")
+    variants = load_variants(course.day(1, 2))
+    with installed(angles.targets[0], lambda dims, seq_len, base: mx.ones((seq_len, dims // 2))):
+        assert variants.diagnosis(rope, program(rope.targets[0]), [angles]) == ([], [angles])
+    assert variants.right(rope, program(rope.targets[0]))
+
+
 def test_without_probes_nothing_is_named():
     day = Variants()
     day.wrong(TASK.id, "no-bias", fact="", question="")(without_bias)

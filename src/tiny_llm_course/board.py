@@ -1,0 +1,100 @@
+"""How far a learner is: the state of every task, from the learner's files and the verdicts that are remembered."""
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Mapping
+
+from . import progress
+from .functions import fingerprint, module_path
+from .paths import LEARNER, ROOT
+from .registry import Task, load_course
+from .report import holds_stub, where
+
+PACKAGE = LEARNER.relative_to(ROOT).as_posix()
+
+
+class State(enum.Enum):
+    """What a task's mark says; the value is the mark."""
+
+    DONE = "✓"
+    FAILING = "✗"
+    NOT_STARTED = "○"
+    BORROWED = "⇢"
+    TO_GRADE = "~"
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """The state of a task, in a mark and in words."""
+
+    state: State
+    words: str
+
+
+def standings() -> dict[str, Standing]:
+    """Every task's standing by its id, in the order of the course."""
+    borrowed = progress.borrowed()
+    return {task.id: _standing(task, task.id in borrowed) for task in load_course().tasks()}
+
+
+def _standing(task: Task, borrowed: bool) -> Standing:
+    if borrowed:
+        return Standing(State.BORROWED, "borrowed")
+    known = progress.verdict(task.id)
+    same = known is not None and known.code == fingerprint(task, LEARNER)
+    if known and same and known.status == "passed":
+        return Standing(State.DONE, "done")
+    if not _has_file(task):
+        return Standing(State.NOT_STARTED, "its file is gone")
+    if holds_stub(task, PACKAGE):
+        return Standing(State.NOT_STARTED, "not started")
+    if not known:
+        return Standing(State.TO_GRADE, "written, not graded yet")
+    if not same:
+        return Standing(State.TO_GRADE, f"changed since it {known.status}")
+    if not known.culprits:
+        return Standing(State.FAILING, "failing")
+    names = " and ".join(known.culprits)
+    if all(progress.status_of(culprit) == "failed" for culprit in known.culprits):
+        return Standing(State.FAILING, f"fails by {names}")
+    return Standing(State.TO_GRADE, f"failed by {names}, changed since")
+
+
+def minutes_left(tasks: Iterable[Task], board: Mapping[str, Standing]) -> int:
+    """What the tasks that are neither done nor borrowed may take."""
+    return sum(task.minutes for task in tasks if board[task.id].state not in (State.DONE, State.BORROWED))
+
+
+def next_task(board: Mapping[str, Standing]) -> Task | None:
+    """What to do now: what fails or waits for a verdict, else what is not started, else what is borrowed."""
+    tasks = load_course().tasks()
+    for states in ((State.FAILING, State.TO_GRADE), (State.NOT_STARTED,), (State.BORROWED,)):
+        for task in tasks:
+            if board[task.id].state in states:
+                return task
+    return None
+
+
+def next_step(board: Mapping[str, Standing]) -> tuple[str, str]:
+    """Why, and the one command to type next."""
+    task = next_task(board)
+    if task is None:
+        return "all is done, run what you have built", 'pdm run generate "Once upon a time"'
+    match board[task.id].state:
+        case State.BORROWED:
+            return f"{task.label} is still borrowed: write it yourself", f"pdm run return {task.id}"
+        case State.NOT_STARTED if not _has_file(task):
+            return f"{task.label}: {board[task.id].words}", f"pdm run reset {task.id}"
+        case State.NOT_STARTED:
+            return f"write {task.label}, {where(task.targets[0], PACKAGE)}", f"pdm run test {task.id}"
+        case State.FAILING:
+            return f"mend {task.label}, {where(task.targets[0], PACKAGE)}", f"pdm run test {task.id}"
+    of_the_day = load_course().day(task.week, task.day).tasks
+    others = [other for other in of_the_day if board[other.id].state is State.TO_GRADE]
+    if len(others) > 1:
+        return f"{len(others)} tasks of day {task.day} wait for a verdict", f"pdm run test {task.week}.{task.day}"
+    return f"{task.label}: {board[task.id].words}", f"pdm run test {task.id}"
+
+
+def _has_file(task: Task) -> bool:
+    return module_path(LEARNER, task.targets[0].module).exists()

@@ -1,0 +1,32 @@
+"""`pdm run check`, everything that CI runs, and `pdm run doctor`, what could be in the way."""
+
+import os
+import shutil
+import subprocess
+
+import click
+
+from .paths import ROOT
+from .registry import UsageError
+
+
+@click.command()
+def check() -> int:
+    """Run all that CI runs, on this machine: tests, linters, types, the book. It takes minutes."""
+    script = ROOT / ".ci" / "run"
+    bash = shutil.which("bash")
+    if bash is None:
+        raise UsageError("This needs bash, which is not on the PATH. Without it: pdm run test-all")
+    if not script.is_file():
+        raise UsageError("There is no .ci/run in this checkout. To get it back: git restore .ci/run")
+    # The script finds the environment by itself, as it does in CI.
+    environment = {name: value for name, value in os.environ.items() if name not in ("PDM_PROJECT_ROOT", "PYTHONPATH")}
+    return subprocess.run([bash, str(script)], cwd=ROOT, env=environment).returncode
+
+
+@click.command()
+def doctor() -> int:
+    """Say what this machine and this checkout can do, and how to mend what is wrong; 1 if that stops the course."""
+    from .doctor import examine
+
+    return examine()

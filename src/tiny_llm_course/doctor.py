@@ -1,0 +1,70 @@
+"""`pdm run doctor`: what this machine and this checkout can do, and one command for each thing that is wrong.
+
+It must answer where the course's packages are missing or broken, so it stands on the standard library alone.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+WIDTH = 10  # of the names on the left
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that was looked at. A problem has a `fix`, one command; `stops` says that the course cannot go on."""
+
+    name: str
+    text: str
+    fix: str = ""
+    stops: bool = False
+    absent: bool = False  # not here, which is no problem
+
+
+Check = Callable[[], Iterable[Line]]
+
+
+def examine() -> int:
+    """Print everything; the exit code is 1 if something stops the course."""
+    from . import doctor_checkout, doctor_machine
+
+    problems: list[Line] = []
+    for check in (*doctor_machine.CHECKS, *doctor_checkout.CHECKS):
+        for line in _looked_at(check):
+            _print(line)
+            if line.fix:
+                problems.append(line)
+    stopping = [line for line in problems if line.stops]
+    count = f"{len(problems)} problem{'s' * (len(problems) != 1)}"
+    print()
+    if stopping:
+        print(
+            f"{count}, {len(stopping)} of which stop{'s' * (len(stopping) == 1)} the course. First: {stopping[0].fix}"
+        )
+    elif problems:
+        print(f"{count}, none of which stops the course. Next: pdm run test --week 1 --day 1")
+    else:
+        print("Nothing is wrong. Next: pdm run test --week 1 --day 1")
+    return 1 if stopping else 0
+
+
+def _looked_at(check: Check) -> list[Line]:
+    """The lines of a check, one if it could not even look."""
+    found: list[Line] = []
+    try:
+        found += check()
+    except Exception as error:
+        name = check.__name__.strip("_")
+        what = f"could not be looked at: {type(error).__name__}: {error}".splitlines()[0]
+        found.append(Line(name, what, fix="pdm install"))
+    return found
+
+
+def _print(line: Line) -> None:
+    mark, colour = ("✗", 31) if line.fix else ("○", 33) if line.absent else ("✓", 32)
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    if coloured:
+        mark = f"\x1b[{colour}m{mark}\x1b[0m"
+    fix = f" Fix: {line.fix}" if line.fix else ""
+    print(f"{mark} {line.name:<{WIDTH}} {line.text}{fix}")

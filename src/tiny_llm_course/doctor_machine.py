@@ -1,0 +1,178 @@
+"""What `doctor` looks at on the machine: Python, the system, the packages, MLX, PyTorch, PDM."""
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from .doctor import Check, Line
+from .paths import ROOT
+
+PATIENCE = 30  # seconds for another program to answer
+MACOS, GLIBC = (14,), (2, 35)
+
+# In a process of its own: a broken MLX may end it in any way. Its last line is what it found out.
+ASK_MLX = """
+import json
+import mlx.core as mx
+words = {"device": str(mx.default_device()), "metal": mx.metal.is_available(), "libraries": []}
+words["cuda"] = bool(getattr(mx, "cuda", None) and mx.cuda.is_available())
+a = mx.ones((8, 8))
+words["sum"] = (a @ a).sum().item()
+try:
+    import psutil
+    words["libraries"] = sorted({m.path for m in psutil.Process().memory_maps()})
+except Exception:
+    pass
+print(json.dumps(words))
+"""
+
+
+def python() -> Iterator[Line]:
+    """Which Python runs."""
+    own = ".".join(map(str, sys.version_info[:3]))
+    if not (3, 11) <= sys.version_info[:2] < (3, 15):
+        yield Line("Python", f"{own}; the course needs 3.11 to 3.14.", fix="pdm use -f 3.12", stops=True)
+    else:
+        yield Line("Python", f"{own}, {sys.executable}")
+
+
+def system() -> Iterator[Line]:
+    """Whether MLX is built for this system."""
+    machine, needed = platform.machine(), "Apple silicon with macOS 14, or Linux with glibc 2.35, on x86-64 or ARM"
+    another = f"another machine: {needed}"
+    if sys.platform == "darwin":
+        release = platform.mac_ver()[0]
+        text = f"macOS {release}, {machine}"
+        if machine != "arm64":
+            text += ": MLX has no build for Intel. On Apple silicon, take a Python for arm64."
+            yield Line("system", text, fix="pdm use -f /opt/homebrew/bin/python3", stops=True)
+        elif _numbers(release) < MACOS:
+            yield Line(
+                "system", f"{text}; the course needs macOS 14.", fix="softwareupdate --install --all", stops=True
+            )
+        else:
+            yield Line("system", text)
+        return
+    name, number = platform.libc_ver()
+    text = f"{platform.system()}, {name or 'a C library other than glibc'} {number}, {machine}".replace(" ,", ",")
+    fits = sys.platform == "linux" and name == "glibc" and _numbers(number) >= GLIBC
+    if fits and machine in ("x86_64", "aarch64"):
+        yield Line("system", text)
+    else:
+        yield Line("system", f"{text}: MLX has no build for it.", fix=another, stops=True)
+
+
+def packages() -> Iterator[Line]:
+    """The course's packages, as installed and as pyproject.toml wants them."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        wanted: list[str] = tomllib.load(file)["project"]["dependencies"]
+    # Without a condition: what every machine has.
+    plain = [entry for entry in wanted if ";" not in entry]
+    names = {re.split(r"[^\w.-]", entry)[0]: entry.partition("==")[2] for entry in plain}
+    missing = [name for name in names if _version(name) is None]
+    if missing:
+        yield Line("packages", f"not installed: {', '.join(missing)}.", fix="pdm install", stops=True)
+    for name, exact in names.items():
+        if exact and (own := _version(name)) not in (None, exact):
+            yield Line("packages", f"{name} is {own}; the course is made for {exact}.", fix="pdm install")
+    shown = [f"{name} {_version(name)}" for name in ("mlx", "numpy", "pytest") if _version(name)]
+    if shown and not missing:
+        yield Line("packages", ", ".join(shown))
+
+
+def mlx() -> Iterator[Line]:
+    """Whether MLX computes here, and on what."""
+    if find_spec("mlx") is None:
+        return  # said by the packages
+    reinstall = "pdm sync --reinstall"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", ASK_MLX], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        yield Line("MLX", f"does not answer within {PATIENCE} s.", fix=reinstall, stops=True)
+        return
+    if done.returncode or not done.stdout.strip():
+        last = [line for line in done.stderr.splitlines() if line.strip()]
+        why = last[-1].strip() if last else f"its process ended with {done.returncode}, and said nothing"
+        yield Line("MLX", f"cannot be used: {why}", fix=reinstall, stops=True)
+        return
+    found = json.loads(done.stdout.splitlines()[-1])
+    if found["sum"] != 512:
+        yield Line("MLX", "computes wrongly: 8 x 8 ones times themselves.", fix=reinstall, stops=True)
+        return
+    yield Line("MLX", f"default device: {'GPU' if 'gpu' in found['device'] else 'CPU'}; week 1 is graded on the CPU")
+    yield Line("BLAS", blas(found["libraries"]))
+    for name, key in (("Metal", "metal"), ("CUDA", "cuda")):
+        there = found[key]
+        text = "here" if there else f"not here: checks that need it are listed as not run here: needs {name}"
+        yield Line(name, text, absent=not there)
+
+
+def blas(libraries: list[str]) -> str:
+    """The library that multiplies matrices on the CPU, in words, from what a process with MLX has loaded."""
+    if sys.platform == "darwin":
+        return "Accelerate, Apple's own"
+    names = " ".join(os.path.basename(path).lower() for path in libraries)
+    for part, name in (("openblas", "OpenBLAS"), ("mkl", "Intel's MKL"), ("blis", "BLIS")):
+        if part in names:
+            return name
+    if "blas" in names:
+        return "the reference BLAS of MLX's package; large matrices are slow on the CPU"
+    return "not known"
+
+
+def pytorch() -> Iterator[Line]:
+    """Whether the second opinion is here; it is not imported, which would take seconds."""
+    if own := _version("torch"):
+        yield Line("PyTorch", f"{own}: pdm run test 1.1 --oracle torch asks it")
+        return
+    from .install_torch import pinned_version
+
+    command = f"pdm run pip install torch=={pinned_version()}"
+    yield Line("PyTorch", f"not installed: its recorded answers stand in. To have it: {command}", absent=True)
+
+
+def pdm() -> Iterator[Line]:
+    """Whether the program that runs the commands is on the path."""
+    install = "pipx install 'pdm[locked]'"
+    found = shutil.which("pdm")
+    if found is None:
+        yield Line("pdm", "not on the PATH.", fix=install)
+        return
+    try:
+        done = subprocess.run(
+            [found, "--version"],
+            env={**os.environ, "PDM_CHECK_UPDATE": "0"},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        done = None
+    if done is None or done.returncode:
+        yield Line("pdm", f"{found} does not run.", fix=f"{install} --force")
+    else:
+        yield Line("pdm", (re.findall(r"\d+\.\d+\S*", done.stdout) or [done.stdout.strip()])[0])
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text))
+
+
+CHECKS: tuple[Check, ...] = (python, system, packages, mlx, pytorch, pdm)

@@ -1,0 +1,22 @@
+"""The hints of a task, one rung after another, and the memory of how far somebody has asked."""
+
+from . import progress
+from .registry import Task
+from .report import chapter, say
+
+
+def next_rung(task: Task) -> int:
+    """The number of the next hint of a task, remembered as shown; the last one comes again and again."""
+    rung = min(progress.hints_seen(task.id) + 1, len(task.hints))
+    progress.hint_shown(task.id, rung)
+    return rung
+
+
+def show(task: Task, rung: int) -> None:
+    """Print a hint."""
+    say(f"{task.id} {task.title}, hint {rung} of {len(task.hints)}", bold=True)
+    say(task.hints[rung - 1])
+    if rung < len(task.hints):
+        say(f"The next one: pdm run hint {task.id}")
+    else:
+        say(f"That was the last one. The chapter: {chapter(task)}")

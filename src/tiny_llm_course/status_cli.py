@@ -1,0 +1,148 @@
+"""`pdm run status`: the board."""
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+
+import click
+
+from .board import Standing, State, minutes_left, next_step, next_task, standings
+from .registry import Day, Task, UsageError, Week, load_course, resolve
+from .report import say
+
+NARROW, WIDE = 40, 100
+COLOURS = {State.DONE: "green", State.FAILING: "red", State.BORROWED: "cyan", State.TO_GRADE: "yellow"}
+LEGEND = {
+    State.DONE: "done",
+    State.FAILING: "failing",
+    State.NOT_STARTED: "not started",
+    State.BORROWED: "borrowed",
+    State.TO_GRADE: "to be graded",
+}
+COUNT, TIME = 11, 10  # columns of "7 of 7 done" and of "1 h 40 min"
+LEAST_TITLE = 16
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[1.2]...")
+@click.option("--week", type=int, help="Show the tasks of this week.")
+@click.option("--day", type=int, help="Show the tasks of this day of the week.")
+@click.option("--all", "everything", is_flag=True, help="Show the tasks of all days.")
+def status(names: tuple[str, ...], week: int | None, day: int | None, everything: bool) -> int:
+    """Show how far you are: every week and day, the tasks of the day you are at, and the next step."""
+    course = load_course()
+    unfolded = _asked_for(names, week, day)
+    board = standings()
+    current = next_task(board) or course.tasks()[-1]
+    if everything:
+        unfolded = {(task.week, task.day) for task in course.tasks()}
+    unfolded = unfolded or {(current.week, current.day)}
+    width = _width()
+    for number, its_week in enumerate(course.weeks):
+        if number:
+            say()
+        _show_week(its_week, board, unfolded, width)
+    say()
+    seen = {standing.state for standing in board.values()}
+    _wrapped([f"{state.value} {words}" for state, words in LEGEND.items() if state in seen], width)
+    say()
+    why, command = next_step(board)
+    say(_cut(f"Next: {why}", width) if width >= NARROW + LEAST_TITLE else f"Next: {why}", bold=True)
+    say(f"      {command}", bold=True)
+    return 0
+
+
+def _asked_for(names: Sequence[str], week: int | None, day: int | None) -> set[tuple[int, int]]:
+    """The days to unfold; none if nothing was asked for.
+
+    Raises:
+        UsageError: there is no such day.
+    """
+    course = load_course()
+    if names and (week is not None or day is not None):
+        raise UsageError("Name a day either as 1.2 or with --week and --day, not both.")
+    if week is None and day is not None:
+        raise UsageError(f"--day {day} needs a week: pdm run status --week 1 --day {day}")
+    if week is not None:
+        days = course.week(week).days if day is None else (course.day(week, day),)
+        return {(d.week, d.number) for d in days}
+    return {(task.week, task.day) for name in names for task in resolve(course, name)}
+
+
+def _show_week(week: Week, board: Mapping[str, Standing], unfolded: set[tuple[int, int]], width: int) -> None:
+    tasks = [task for day in week.days for task in day.tasks]
+    say(_cut(f"Week {week.number}: {week.title}", width), bold=True)
+    say(f"  {_done(tasks, board)} tasks done{_left(tasks, board, ', ', ' to go')}")
+    if len(load_course().weeks) > 1 and not any(number == week.number for number, _ in unfolded):
+        return
+    for day in week.days:
+        _show_day(day, board, width)
+        if (day.week, day.number) in unfolded:
+            for task in day.tasks:
+                _show_task(task, board[task.id], width)
+
+
+def _show_day(day: Day, board: Mapping[str, Standing], width: int) -> None:
+    states = [board[task.id].state for task in day.tasks]
+    head = f"{_state_of(states).value} Day {day.number}  "
+    marks = "".join(state.value for state in states)
+    most = max(len(d.tasks) for d in load_course().week(day.week).days)
+    columns = [f"{marks:{most}}", f"{f'{_done(day.tasks, board)} done':{COUNT}}", f"{_left(day.tasks, board):>{TIME}}"]
+    while len(columns) > 1 and width - len(head) - sum(len(column) + 2 for column in columns) < LEAST_TITLE:
+        columns.pop()
+    tail = "".join(f"  {column}" for column in columns)
+    title = width - len(head) - len(tail)
+    say(f"{head}{_cut(day.title, title):{title}}{tail}".rstrip(), colour=COLOURS.get(_state_of(states)))
+
+
+def _show_task(task: Task, standing: Standing, width: int) -> None:
+    head = f"    {standing.state.value} {task.label}"
+    words = standing.words
+    time = _left([task], {task.id: standing})
+    room = width - len(time) - 2
+    line = f"{head}: {words}"
+    if time and len(line) <= room:
+        line = f"{line:{room}}  {time}"
+    elif len(line) > width:
+        line = f"{_cut(head, width - len(words) - 2)}: {words}"
+    say(line, colour=COLOURS.get(standing.state))
+
+
+def _state_of(states: Sequence[State]) -> State:
+    """A day's mark: the first of these that one of its tasks has; done or borrowed only if nothing is left of it."""
+    for state in (State.FAILING, State.TO_GRADE, State.NOT_STARTED, State.BORROWED):
+        if state in states:
+            return state
+    return State.DONE
+
+
+def _done(tasks: Sequence[Task], board: Mapping[str, Standing]) -> str:
+    return f"{sum(board[task.id].state is State.DONE for task in tasks)} of {len(tasks)}"
+
+
+def _left(tasks: Sequence[Task], board: Mapping[str, Standing], before: str = "", after: str = "") -> str:
+    """`1 h 40 min`, or nothing when nothing is left."""
+    hours, minutes = divmod(minutes_left(tasks, board), 60)
+    parts = [f"{hours} h"] * bool(hours) + [f"{minutes} min"] * bool(minutes)
+    return f"{before}{' '.join(parts)}{after}" if parts else ""
+
+
+def _wrapped(parts: Sequence[str], width: int) -> None:
+    """Print these side by side, on as many lines as they need."""
+    line = ""
+    for part in parts:
+        if line and len(line) + 2 + len(part) > width:
+            say(line)
+            line = ""
+        line += f"  {part}" if line else part
+    say(line)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: max(width - 1, 0)].rstrip()}…"
+
+
+def _width() -> int:
+    """The terminal's columns within reason; 80 where there is none."""
+    columns = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80
+    return min(max(columns, NARROW), WIDE)

@@ -1,0 +1,208 @@
+"""`pdm run doctor` and `pdm run check`: one line for each problem, with its one command, and never a traceback."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tiny_llm_course import doctor_machine
+from tiny_llm_course.transcripts import Scenario, checkout_for
+
+
+@pytest.fixture(scope="module")
+def untouched():
+    with checkout_for(Scenario("examined", ())) as checkout:
+        yield checkout
+
+
+@pytest.fixture
+def checkout(untouched):
+    """A checkout that is put back after the test, file by file."""
+    before = {file: file.read_bytes() for file in untouched.rglob("*") if file.is_file()}
+    yield untouched
+    for file in set(untouched.rglob("*")) - set(before):
+        if file.is_file() or file.is_symlink():
+            file.unlink()
+    for file, data in before.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+
+def run(checkout: Path, command: str, *path: Path, python=(), program=None, **environment: str):
+    arguments = program or ["-m", "tiny_llm_course"]
+    done = subprocess.run(
+        [sys.executable, *python, *map(str, arguments), command],
+        cwd=checkout,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, [*path, checkout / "src"])),
+            "PYTHONUTF8": "1",
+            **environment,
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    )
+    assert "Traceback" not in done.stdout
+    return done
+
+
+def line_on(name: str, done) -> str:
+    """What is said on something: one line."""
+    found = [line for line in done.stdout.splitlines() if line[2:].startswith(name)]
+    assert len(found) == 1, done.stdout
+    line: str = found[0]
+    return line
+
+
+def problems(done) -> list[str]:
+    return [line for line in done.stdout.splitlines() if line.startswith("✗")]
+
+
+def test_a_checkout_without_anything_wrong_in_it(checkout):
+    done = run(checkout, "doctor")
+    assert done.returncode == 0
+    assert line_on("Python", done).startswith("✓ Python     3.")
+    assert line_on("MLX", done).startswith("✓ MLX        default device: ")
+    assert line_on("files", done).startswith("✓")
+    assert line_on("BLAS", done).startswith("✓")
+    assert all(line[0] in "✓○✗" for line in done.stdout.splitlines()[:-2])
+    # The copy has no git, and the course's own checkout stands behind it on the path.
+    assert all(line.split()[1] in ("git", "course") for line in problems(done))
+    assert all(line.count(" Fix: ") == 1 for line in problems(done))
+    assert done.stdout.splitlines()[-1].endswith("none of which stops the course. Next: pdm run test --week 1 --day 1")
+
+
+@pytest.mark.parametrize(
+    ("core", "words"),
+    [
+        ("raise ImportError('no suitable library\\nfound')", "cannot be used"),
+        ("import os\nos.abort()", "cannot be used: its process ended with -6"),
+        ("import sys\nsys.exit(0)", "cannot be used: its process ended with 0, and said nothing"),
+        ("x = (", "cannot be used: SyntaxError: '(' was never closed"),
+        ("", "cannot be used: AttributeError: module 'mlx.core' has no attribute 'default_device'"),
+    ],
+    ids=["raises", "crashes", "leaves", "syntax", "empty"],
+)
+def test_a_broken_mlx_is_one_line_and_stops_the_course(checkout, tmp_path, core, words):
+    (tmp_path / "mlx").mkdir()
+    (tmp_path / "mlx" / "__init__.py").touch()
+    (tmp_path / "mlx" / "core.py").write_text(core, encoding="utf-8")
+    done = run(checkout, "doctor", tmp_path)
+    assert done.returncode == 1
+    assert words in line_on("MLX", done)
+    assert line_on("MLX", done).endswith(" Fix: pdm sync --reinstall")
+    assert line_on("files", done).startswith("✓")
+    assert done.stdout.splitlines()[-1].endswith("First: pdm sync --reinstall")
+
+
+def test_without_the_packages_it_says_so_and_installs_nothing(checkout):
+    """A Python without its site-packages, started as `pdm run doctor` starts it."""
+    bootstrap = checkout / "src" / "tiny_llm_course" / "bootstrap.py"
+    done = run(checkout, "doctor", python=["-S", "-E"], program=[bootstrap])
+    assert done.returncode == 1
+    assert "✗ packages   not installed: mlx, numpy," in done.stdout
+    assert "Fix: pdm install" in line_on("packages", done)
+    assert line_on("files", done).startswith("✓")
+
+
+def test_files_that_are_missing_are_named_with_the_command_that_brings_them_back(checkout):
+    (checkout / "src" / "tiny_llm" / "attention.py").unlink()
+    (checkout / "tests" / "week1" / "test_day2.py").unlink()
+    done = run(checkout, "doctor")
+    assert done.returncode == 1
+    there = "src/tiny_llm/attention.py tests/week1/test_day2.py"
+    assert line_on("files", done).endswith(f"Fix: git restore {there}")
+
+
+@pytest.mark.parametrize("text", ["", "[[weeks", "\0"])
+def test_a_list_of_tasks_that_cannot_be_read(checkout, text):
+    (checkout / "src" / "tiny_llm_course" / "tasks.toml").write_text(text, encoding="utf-8")
+    done = run(checkout, "doctor")
+    assert done.returncode == 1
+    assert line_on("files", done).endswith("Fix: git restore src/tiny_llm_course/tasks.toml")
+
+
+@pytest.mark.parametrize(
+    ("config", "weights", "words"),
+    [
+        ('{"model_type": "qwen3"}', b"\0" * (1 << 17), "✓ model      models/tiny-qwen3: qwen3, 0.1 MB"),
+        (
+            '{"model_type": "qwen3"}',
+            b"version https://git-lfs",
+            "has only 23 bytes. Fix: git restore models/tiny-qwen3",
+        ),
+        ('{"model_type": "qwen3"}', None, "cannot be read: FileNotFoundError"),
+        ("{", b"\0" * (1 << 17), "cannot be read: JSONDecodeError"),
+        ("[]", b"\0" * (1 << 17), "cannot be read: TypeError"),
+    ],
+)
+def test_the_model_that_comes_with_the_course(checkout, config, weights, words):
+    folder = checkout / "models" / "tiny-qwen3"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(config, encoding="utf-8")
+    if weights is not None:
+        (folder / "model.safetensors").write_bytes(weights)
+    done = run(checkout, "doctor")
+    assert done.returncode == 0
+    assert words in line_on("model", done)
+
+
+def test_git_and_its_remotes(checkout, tmp_path):
+    git = ["git", "-C", str(checkout)]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    assert "Fix: git remote add upstream URL" in line_on("git", run(checkout, "doctor"))
+    subprocess.run([*git, "remote", "add", "origin", str(tmp_path)], check=True)
+    assert line_on("git", run(checkout, "doctor")) == "✓ git        sync would ask the remote origin"
+    subprocess.run([*git, "remote", "remove", "origin"], check=True)
+
+
+def test_without_git_and_pdm_on_the_path(checkout, tmp_path):
+    done = run(checkout, "doctor", PATH=str(tmp_path))
+    assert done.returncode == 0
+    assert line_on("pdm", done).endswith("Fix: pipx install 'pdm[locked]'")
+    assert line_on("git", done).startswith("✗ git        not on the PATH")
+
+
+def test_another_copy_of_the_package_on_the_path(checkout, tmp_path):
+    (tmp_path / "tiny_llm").mkdir()
+    done = run(checkout, "doctor", tmp_path)
+    line = f"✗ course     another tiny_llm is on Python's path: {tmp_path / 'tiny_llm'}. Fix: unset PYTHONPATH"
+    assert line in done.stdout.splitlines()
+
+
+def test_it_imports_neither_torch_nor_mlx_into_itself():
+    script = "import sys\nfrom tiny_llm_course.doctor import examine\nexamine()\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    loaded = done.stderr.split()
+    assert "tiny_llm_course.doctor" in loaded
+    assert not {"torch", "mlx", "mlx.core", "numpy", "rich", "click"} & set(loaded)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="not run here: a Mac has Accelerate")
+@pytest.mark.parametrize(
+    ("libraries", "words"),
+    [
+        (["/x/mlx_cpu.libs/libblas-bd8a282c.so.3"], "the reference BLAS"),
+        (["/x/libblas.so.3", "/y/libscipy_openblas64_-6bb31eeb.so"], "OpenBLAS"),
+        ([], "not known"),
+    ],
+)
+def test_the_blas_in_words(libraries, words):
+    assert doctor_machine.blas(libraries).startswith(words)
+
+
+def test_check_runs_what_ci_runs(checkout, tmp_path):
+    done = run(checkout, "check")
+    assert (done.returncode, done.stdout.count("\n")) == (2, 1)
+    assert done.stdout.startswith("There is no .ci/run in this checkout.")
+    (checkout / ".ci").mkdir(exist_ok=True)
+    (checkout / ".ci" / "run").write_text("echo all of it; exit 7\n", encoding="utf-8")
+    done = run(checkout, "check")
+    assert (done.returncode, done.stdout) == (7, "all of it\n")
+    done = run(checkout, "check", PATH=str(tmp_path))
+    assert (done.returncode, done.stdout.count("\n")) == (2, 1)
+    assert done.stdout.startswith("This needs bash")

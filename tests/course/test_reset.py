@@ -1,0 +1,252 @@
+"""Reset: the stub is back, all else is as it was byte for byte, and nothing is lost."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.course.terminal import Terminal
+
+from tiny_llm_course import stubs
+from tiny_llm_course.paths import LEARNER, SOLUTION
+from tiny_llm_course.registry import Target, load_course
+from tiny_llm_course.reset import is_python, reset_target
+from tiny_llm_course.stubs.text import decorated_line, definitions, end_line
+from tiny_llm_course.transcripts import Edit, Scenario, checkout_for, run
+
+STUBS = stubs.stub_package(SOLUTION, load_course())
+TARGETS = [target for task in load_course().tasks() for target in task.targets]
+REMARKS = ["", "# mine", "def mine():\n    return 'ü'", "x = 1; y = 2", "\f", "    ", "'''text\n  of two lines'''"]
+
+
+def text_of(folder: Path, target: Target) -> str:
+    return (folder / f"{target.module}.py").read_text(encoding="utf-8")
+
+
+def blocks(source: str) -> list[tuple[str, str]]:
+    """A solution cut at its functions and methods: each with its name, and what is between with none."""
+    lines, found, done = source.split("\n"), [], 0
+    spans = [(name, decorated_line(node) - 1, end_line(node)) for name, node in definitions(ast.parse(source).body)]
+    for name, first, last in spans:
+        if any(first > other_first and last <= other_last for _, other_first, other_last in spans):
+            continue
+        found += [("", "\n".join(lines[done:first])), (name, "\n".join(lines[first:last]))]
+        done = last
+    return [*found, ("", "\n".join(lines[done:]))]
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    target=st.sampled_from([target for target in TARGETS if "." not in target.name]),
+    remarks=st.lists(st.sampled_from(REMARKS), min_size=40, max_size=40),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    bom=st.sampled_from(["", "\ufeff"]),
+    head=st.booleans(),
+)
+def test_all_else_stays_byte_for_byte(target, remarks, end, bom, head):
+    """Whatever stands around the definition: it alone is replaced, with the line ends of the file."""
+    parts = blocks(text_of(SOLUTION, target))
+    parts = parts if head else [part for part in parts if part[0]]  # then a definition is the first line
+    around = [(name, f"{text}\n{remark}") for (name, text), remark in zip(parts, remarks, strict=False)]
+    stub = dict(blocks(STUBS[f"{target.module}.py"]))[target.name]
+    mine = dict(parts)[target.name]
+    source = "\n".join(text for _, text in around)
+    wanted = "\n".join(stub + text[len(mine) :] if name == target.name else text for name, text in around)
+    source, wanted = (bom + text.replace("\n", end) for text in (source, wanted))
+    result, missing = reset_target(source, STUBS[f"{target.module}.py"], target.name)
+    assert (result.encode(), missing) == (wanted.encode(), "")
+    assert reset_target(result, STUBS[f"{target.module}.py"], target.name) == (result, ""), "once is enough"
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_a_solved_file_with_every_target_reset_holds_the_stubs(target):
+    """Each target by itself, also when it was deleted before: its stub is what the generator made."""
+    stub = STUBS[f"{target.module}.py"]
+    for deleted in (False, True):
+        source = text_of(SOLUTION, target)
+        if deleted:
+            node = dict(definitions(ast.parse(source).body))[target.name]
+            lines = source.split("\n")
+            del lines[decorated_line(node) - 1 : end_line(node)]
+            source = "\n".join(lines)
+        result, missing = reset_target(source, stub, target.name)
+        assert missing == (target.name if deleted else "")
+        ours, generated = (dict(definitions(ast.parse(text).body))[target.name] for text in (result, stub))
+        assert ast.dump(ours) == ast.dump(generated)
+        order = [
+            name
+            for name in dict(definitions(ast.parse(stub).body))
+            if name in dict(definitions(ast.parse(result).body))
+        ]
+        assert [name for name, _ in definitions(ast.parse(result).body) if name in order] == order
+
+
+def test_a_missing_class_comes_back_whole():
+    target = Target("tokenizer", "ByteLevelBPE.encode")
+    source = re.sub(r"class ByteLevelBPE.*?(?=\nclass )", "", text_of(SOLUTION, target), flags=re.DOTALL)
+    assert "ByteLevelBPE:" not in source
+    result, missing = reset_target(source, STUBS["tokenizer.py"], target.name)
+    assert missing == "ByteLevelBPE"
+    assert is_python(result)
+    assert 'raise NotImplementedError("1.6.3 Encoding")' in result
+
+
+def test_a_class_indented_by_tabs_keeps_its_tabs():
+    target = Target("tokenizer", "ByteLevelBPE.encode")
+    source = "class ByteLevelBPE:\n\tdef encode(self, text):\n\t\treturn 1\n\n\tdef mine(self):\n\t\treturn 2\n"
+    result, _ = reset_target(source, STUBS["tokenizer.py"], target.name)
+    assert is_python(result)
+    assert result.startswith("class ByteLevelBPE:\n\tdef encode(self, text: str) -> list[int]:\n\t")
+    assert result.endswith("\n\n\tdef mine(self):\n\t\treturn 2\n")
+
+
+def test_an_attempt_left_as_a_comment_goes_with_the_body():
+    source = "def linear(x):\n    return x\n    # return x @ w\n\n\n# about silu\ndef silu(x):\n    return x"
+    result, _ = reset_target(source, STUBS["basics.py"], "linear")
+    assert "# return" not in result
+    assert result.endswith('raise NotImplementedError("1.1.3 Linear")\n\n\n# about silu\ndef silu(x):\n    return x')
+
+
+# --- the command
+
+
+@pytest.fixture
+def checkout():
+    with checkout_for(Scenario("reset", (), solved=("1.1.1", "1.1.2", "1.1.3", "1.1.4"))) as folder:
+        yield folder
+
+
+def learners(checkout, name="basics.py"):
+    return checkout / "src/tiny_llm" / name
+
+
+def backups(checkout):
+    return sorted(path for path in (checkout / ".tiny-llm/backups").rglob("*") if path.is_file())
+
+
+def test_a_task_goes_back_and_the_backup_comes_back(checkout):
+    before = learners(checkout).read_bytes()
+    done = run("reset 1.1.1 --yes", checkout)
+    (copy,) = backups(checkout)
+    place = copy.relative_to(checkout).as_posix()
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        [
+            "src/tiny_llm/basics.py: softmax (1.1.1 Softmax) becomes a stub again.",
+            "To get your file back as it was:",
+            f"  cp {place} src/tiny_llm/basics.py",
+            "Next: pdm run test 1.1.1",
+        ],
+    )
+    assert re.fullmatch(r"\.tiny-llm/backups/\d{8}-\d{6}/basics\.py", place)
+    assert copy.read_bytes() == before
+    assert "○ 1.1.1 Softmax: not started" in run("test 1.1.1", checkout).stdout
+    learners(checkout).write_bytes(copy.read_bytes())
+    assert run("test 1.1.1 1.1.3", checkout).returncode == 0
+
+
+def test_a_day_and_no_backup_is_ever_overwritten(checkout):
+    for name in ("1.1.1", "1.1.3", "1.1"):
+        assert run(f"reset {name} --yes", checkout).returncode == 0
+    assert [copy.name for copy in backups(checkout)].count("basics.py") == 2
+    for name in ("basics.py", "attention.py"):
+        assert learners(checkout, name).read_bytes() == (LEARNER / name).read_bytes()
+
+
+def test_a_stub_is_left_as_it_is(checkout):
+    done = run("reset 1.2 --yes", checkout)
+    assert (done.returncode, done.stdout) == (
+        0,
+        "1.2.1, 1.2.2: the stub is there already, so there is nothing to reset.\n",
+    )
+    assert not (checkout / ".tiny-llm").exists()
+
+
+def test_windows_line_ends_stay(checkout):
+    file = learners(checkout)
+    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    run("reset 1.1.1 --yes", checkout)
+    assert b'raise NotImplementedError("1.1.1 Softmax")\r\n' in file.read_bytes()
+    assert not re.search(rb"(?<!\r)\n", file.read_bytes())
+    assert run("reset 1.1.1 --yes", checkout).stdout.startswith("1.1.1: the stub is there already")
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [(b"\ndef (\n", "is not Python"), (b"\n\0", "is not Python"), (b"\n# \xff\n", "is not text in UTF-8")],
+)
+def test_a_file_that_is_not_python_goes_back_whole(checkout, damage, reason):
+    file = learners(checkout)
+    file.write_bytes(before := file.read_bytes() + damage)
+    done = run("reset 1.1.1 --yes", checkout)
+    assert done.returncode == 0
+    assert done.stdout.startswith(
+        f"src/tiny_llm/basics.py {reason}: all of it becomes its stub, with 1.1.1, 1.1.3, 1.4.2.\n"
+    )
+    assert file.read_bytes() == (LEARNER / "basics.py").read_bytes()
+    assert [copy.read_bytes() for copy in backups(checkout)] == [before]
+
+
+def test_what_is_gone_comes_back(checkout):
+    file = learners(checkout)
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text[: text.index("def linear")] + text[text.index("def silu") :], encoding="utf-8")
+    done = run("reset 1.1.3 --yes", checkout)
+    assert done.stdout.startswith("src/tiny_llm/basics.py: linear (1.1.3 Linear) is gone: it comes back, as a stub.\n")
+    assert file.read_text(encoding="utf-8").count("\n\n\ndef ") == 3
+    assert run("test 1.1.1", checkout).returncode == 0
+    file.unlink()
+    done = run("reset 1.1.3 --yes", checkout)
+    assert done.stdout.startswith("src/tiny_llm/basics.py is gone: all of it comes back, as stubs.\nNext: ")
+    assert file.read_bytes() == (LEARNER / "basics.py").read_bytes()
+
+
+def test_without_a_terminal_it_asks_for_a_yes(checkout):
+    before = learners(checkout).read_bytes()
+    done = run("reset 1.1.1", checkout)
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1] == (
+        "There is no terminal to ask on, so nothing was changed. To go on without: pdm run reset 1.1.1 --yes"
+    )
+    assert learners(checkout).read_bytes() == before
+    assert not (checkout / ".tiny-llm").exists()
+
+
+@pytest.mark.parametrize(("key", "status", "changed"), [("y\n", 0, True), ("\n", 1, False), ("\x03", 130, False)])
+def test_it_asks(checkout, key, status, changed):
+    before = learners(checkout).read_bytes()
+    with Terminal("reset", "1.1.1", checkout=checkout) as terminal:
+        terminal.wait_for("[y/N]")
+        terminal.type(key)
+        assert terminal.end() == status
+    assert (learners(checkout).read_bytes() != before) is changed
+    assert "Traceback" not in terminal.screen
+
+
+def test_no_backup_no_reset(checkout):
+    (checkout / ".tiny-llm").write_bytes(b"")
+    before = learners(checkout).read_bytes()
+    done = run("reset 1.1.1 --yes", checkout)
+    assert (done.returncode, learners(checkout).read_bytes()) == (2, before)
+    assert done.stdout.splitlines()[-1].startswith("No backup could be made in .tiny-llm/backups (")
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        ("reset 1.1.9 --yes", "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3, 1.1.4.\n"),
+        ("reset", "Missing argument '[1.1.2 | 1.1]...'. Usage: pdm run reset [OPTIONS] [1.1.2 | 1.1]...\n"),
+    ],
+)
+def test_wrong_use_is_one_line(checkout, typed, line):
+    done = run(typed, checkout)
+    assert (done.returncode, done.stdout) == (2, line)
+
+
+def test_a_one_line_class_takes_no_method_so_the_file_goes_back_whole():
+    with checkout_for(Scenario("reset", (), edits=(Edit("tokenizer.py", "\n\nclass ByteLevelBPE: pass\n"),))) as folder:
+        done = run("reset 1.6.3 --yes", folder)
+        assert "does not take the stub where it would stand: all of it becomes its stub, with 1.6.1" in done.stdout
+        assert learners(folder, "tokenizer.py").read_bytes() == (LEARNER / "tokenizer.py").read_bytes()

@@ -1,0 +1,225 @@
+"""Watching, through a real terminal and a pipe: saves, keys, endless loops, and its end."""
+
+import os
+import signal
+import subprocess
+import sys
+import termios
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.course.terminal import CTRL_C, Terminal
+
+from tiny_llm_course.paths import SOLUTION
+from tiny_llm_course.transcripts import Scenario, checkout_for
+
+FOOTER = "runs all again\n"
+SOLVED = (SOLUTION / "attention.py").read_text(encoding="utf-8")
+UNSCALED = SOLVED.replace("scale = query.shape[-1] ** -0.5", "scale = 1.0", 1)
+HANGING = "hanging"  # a file that the endless loop makes when it begins
+ENDLESS = UNSCALED.replace("scale = 1.0", f"open('{HANGING}', 'w').close(); exec('while True: pass')")
+
+
+@pytest.fixture(scope="module")
+def checkouts():
+    with checkout_for(Scenario("watched", (), solved=("1.1.1",))) as checkout:
+        yield checkout
+
+
+@pytest.fixture
+def checkout(checkouts):
+    """A checkout in which softmax is written and the rest of day 1 is not."""
+    file = checkouts / "src" / "tiny_llm" / "attention.py"
+    stub = file.read_bytes()
+    yield checkouts
+    file.write_bytes(stub)
+    (checkouts / HANGING).unlink(missing_ok=True)
+
+
+def save(checkout, text, file="attention.py"):
+    (checkout / "src" / "tiny_llm" / file).write_text(text, encoding="utf-8")
+
+
+def save_by_renaming(checkout, text):
+    folder = checkout / "src" / "tiny_llm"
+    (folder / "attention.py~").write_text(text, encoding="utf-8")
+    os.replace(folder / "attention.py~", folder / "attention.py")
+
+
+@contextmanager
+def watching(checkout, *args, tasks="1.1.1, 1.1.2, 1.1.3, 1.1.4"):
+    """A terminal in which `watch` has given its first verdicts."""
+    with Terminal("watch", *args, checkout=checkout) as terminal:
+        terminal.wait_for(f"Graded {tasks} in")
+        terminal.wait_for(FOOTER)
+        yield terminal
+
+
+def children(terminal):
+    return psutil.Process(terminal.process.pid).children(recursive=True)
+
+
+def wait_until_it_hangs(checkout):
+    """Wait until a check is in the endless loop."""
+    end = time.monotonic() + 20
+    while not (checkout / HANGING).exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_save_grades_what_it_concerns_and_nothing_else(checkout):
+    with watching(checkout) as terminal:
+        save(checkout, UNSCALED)
+        page = terminal.wait_for(FOOTER)
+        assert "Graded 1.1.2, 1.1.4 in" in page
+        assert "✗ 1.1.2 Scaled dot-product attention: failed" in page
+        assert "equals what you get when the default scale" in page
+        assert "1.1.1 passed" in page
+        save(checkout, "# nothing that runs\n" + UNSCALED)
+        save_by_renaming(checkout, SOLVED)
+        page = terminal.wait_for(FOOTER)
+        assert page.count("Graded") == 1  # the comment had no page of its own
+        assert "✓ 1.1.1, 1.1.2 passed" in page
+        terminal.type("q")
+        assert terminal.end() == 0
+
+
+def test_the_keys(checkout):
+    save(checkout, UNSCALED)
+    with watching(checkout, "--week", "1", "--day", "1") as terminal:
+        mode = termios.tcgetattr(terminal.ours)
+        terminal.type("h")
+        assert "1.1.2 Scaled dot-product attention, hint 1 of 3" in terminal.wait_for(FOOTER)
+        terminal.type("H")
+        assert "hint 2 of 3" in terminal.wait_for(FOOTER)
+        terminal.type("l")
+        page = terminal.wait_for(FOOTER)
+        assert "✓ 1.1.1 Softmax: passed, 19 checks" in page
+        assert "○ 1.1.3 Linear: not started" in page
+        terminal.type("n")
+        assert "\n○ 1.1.3 Linear: not started\n    code" in terminal.wait_for(FOOTER)
+        terminal.type("\x1b[A")  # an arrow means nothing
+        assert "\n○ 1.1.3 Linear: not started\n    code" in terminal.wait_for(FOOTER)
+        terminal.type("\n")
+        assert "Graded 1.1.1, 1.1.2, 1.1.3, 1.1.4 in" in terminal.wait_for(FOOTER)
+        terminal.type("n")
+        terminal.wait_for(FOOTER)
+        terminal.type("n")
+        assert "Watching week 1, day 2" in terminal.wait_for(FOOTER)
+        terminal.type("q")
+        assert terminal.end() == 0
+        assert mode[3] & (termios.ICANON | termios.ECHO) == 0
+        assert termios.tcgetattr(terminal.ours)[3] & (termios.ICANON | termios.ECHO)
+
+
+def test_half_a_file_and_a_deleted_file_are_waited_for(checkout):
+    with watching(checkout, "1.1.2", tasks="1.1.2") as terminal:
+        save(checkout, UNSCALED[: UNSCALED.index("scale = 1.0")] + "scale = (")
+        assert "✗ src/tiny_llm/attention.py" in (page := terminal.wait_for(FOOTER))
+        assert "is not Python: '(' was never closed" in page
+        (checkout / "src" / "tiny_llm" / "attention.py").unlink()
+        assert "✗ src/tiny_llm/attention.py is not there" in terminal.wait_for(FOOTER)
+        save(checkout, SOLVED)
+        assert "All of it has passed." in terminal.wait_for(FOOTER)
+        terminal.type("q")
+        assert terminal.end() == 0
+
+
+def test_an_endless_loop_blocks_no_key_and_gives_way_to_the_next_save(checkout):
+    with watching(checkout, "1.1.2", tasks="1.1.2") as terminal:
+        save(checkout, ENDLESS)
+        wait_until_it_hangs(checkout)
+        hanging = children(terminal)
+        save(checkout, SOLVED)
+        assert "All of it has passed." in terminal.wait_for(FOOTER)
+        assert not psutil.wait_procs(hanging, timeout=5)[1]
+        terminal.type("q")
+        assert terminal.end() == 0
+
+
+def test_an_endless_loop_ends_by_the_limit(checkout):
+    save(checkout, ENDLESS)
+    with watching(checkout, "1.1.2", "--time-limit", "0.5", tasks="1.1.2") as terminal:
+        assert "still running after 0.5 s, the limit of a task" in terminal.screen
+        assert "exec('while True: pass')" in terminal.screen
+
+
+@pytest.mark.parametrize("code", [SOLVED, ENDLESS], ids=["while it waits", "while a check hangs"])
+def test_ctrl_c_leaves_nothing_behind(checkout, code):
+    with watching(checkout, "1.1.2", tasks="1.1.2") as terminal:
+        if code == ENDLESS:
+            save(checkout, code)
+            wait_until_it_hangs(checkout)
+        started = children(terminal)
+        terminal.type(CTRL_C)
+        pressed = time.monotonic()
+        assert terminal.end() == 130
+        assert time.monotonic() - pressed < 2  # and 0.2 on a machine with nothing else to do
+        assert "Traceback" not in terminal.screen
+        assert termios.tcgetattr(terminal.ours)[3] & (termios.ICANON | termios.ECHO)
+        assert not psutil.wait_procs(started, timeout=2)[1]
+
+
+def piped(checkout, *args) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tiny_llm_course", "watch", *args],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONUTF8": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    )
+
+
+def lines_until(process, text):
+    """The lines up to the one that holds the text."""
+    assert process.stdout
+    lines = []
+    while text not in (lines[-1] if lines else ""):
+        lines.append(process.stdout.readline())
+        assert lines[-1], f"ended before {text!r}: {lines}"
+    return lines
+
+
+@pytest.mark.parametrize("options", [[], ["--poll"]], ids=["events", "polling"])
+def test_without_a_terminal_there_are_verdicts_and_no_keys(checkout, options):
+    process = piped(checkout, "1.1.2", *options)
+    lines_until(process, "not started\n")
+    save(checkout, UNSCALED)
+    page = lines_until(process, "1.1.2 Scaled dot-product attention: failed")
+    assert not any("hint n next" in line or "\x1b" in line for line in page)
+    save(checkout, SOLVED)
+    lines_until(process, "All of it has passed.")
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=20)
+    assert (process.returncode, rest.split()[-1]) == (130, "interrupted")
+    assert "Traceback" not in rest
+
+
+def test_a_reader_that_has_gone_ends_it(checkout):
+    process = piped(checkout, "1.1.2")
+    lines_until(process, "not started\n")
+    process.stdout.close()
+    save(checkout, UNSCALED)
+    assert process.wait(20) == 141
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        (["9.1"], "There is no week 9."),
+        (["--week", "1"], "--week 1 needs a day (of 1, 2, 3, 4, 5, 6, 7): pdm run watch --week 1 --day 1"),
+        (["--day", "1"], "--day 1 needs a week: pdm run watch --week 1 --day 1"),
+        (["1.1", "--week", "1"], "Name a task or a day"),
+    ],
+)
+def test_wrong_use_is_one_line(checkout: Path, typed, line):
+    process = piped(checkout, *typed)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert out.startswith(line)
+    assert out.count("\n") == 1
