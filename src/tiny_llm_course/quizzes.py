@@ -10,6 +10,7 @@ import math
 import runpy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -60,7 +61,7 @@ class Quiz:
 
 def numbers(values: mx.array | Iterable[float], digits: int = 2) -> str:
     """Numbers as an answer shows them: rounded, without zeros at the end, with commas between them."""
-    flat = values.astype(mx.float32).flatten().tolist() if isinstance(values, mx.array) else list(values)
+    flat: Any = values.flatten().tolist() if isinstance(values, mx.array) else values
     return ", ".join("NaN" if math.isnan(value) else f"{round(value, digits) + 0.0:g}" for value in flat)
 
 
@@ -97,7 +98,7 @@ def options(question: Question, solution: Any, variants: Variants) -> list[Optio
     return sorted(found, key=lambda option: hashlib.sha256((question.text + option.text).encode()).digest())
 
 
-def _path(day: Day) -> Any:
+def _path(day: Day) -> Path:
     return BOOK / "quizzes" / f"week{day.week}" / f"day{day.number}.py"
 
 

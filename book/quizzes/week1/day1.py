@@ -15,7 +15,7 @@ quiz = Quiz()
     why="Only differences count, and both rows have none: each score gets half of its row.",
     mistakes={
         "no-maximum": "exp(1000) is infinite in float32, and infinity over infinity is not a number.",
-        "global-maximum": "The second row's exponentials are exp(-1000), which is 0 in float32, and 0 over 0 is no number.",
+        "global-maximum": "The second row's exponentials, exp(-1000), are 0 in float32, and 0 over 0 is not a number.",
         "sum-of-everything": "Four equal exponentials share one sum, so that a row's weights add up to a half.",
     },
 )

@@ -31,7 +31,7 @@ def second_pair(rotation_angles: Any) -> str:
     mistakes={
         "turned-backwards": "A quarter turn takes 1, 0 to 0, 1. This one takes it to 0, -1.",
         "both-signs-plus": "One of the two sines must have a minus sign, or lengths change at other angles.",
-        "sin-and-cos-exchanged": "With sine and cosine exchanged a quarter turn is none, and position 0 is turned instead.",
+        "sin-and-cos-exchanged": "A quarter turn has become none, and a token at position 0 would be turned instead.",
         "first-overwritten": "The second feature was computed from the first one's new value, -2, in place of 1.",
     },
 )

@@ -38,8 +38,8 @@ def large_eps(norm: Any) -> str:
 
 @quiz.question(
     "1.4.3",
-    "An MLP with E = I = 1: `w_gate` is 2, `w_up` is 3, `w_down` is 1, and x is 1. What comes out? (sigmoid(2) is 0.881, "
-    "sigmoid(3) is 0.953.)",
+    "An MLP with E = I = 1: `w_gate` is 2, `w_up` is 3, `w_down` is 1, and x is 1. What comes out? "
+    "(sigmoid(2) is 0.881, sigmoid(3) is 0.953.)",
     why="The gate is silu(2) = 2 · 0.881 = 1.762, and it lets 3 pass that much: 5.28.",
     mistakes={
         "gate-and-up-swapped": "silu(3) · 2: the two projections have the same shape, so only the numbers tell.",

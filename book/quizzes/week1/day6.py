@@ -44,8 +44,8 @@ def five_letters(merge_pairs: Any) -> str:
 
 @quiz.question(
     "1.6.5",
-    "The tokens 314, 267 and 486 are ` blue` and the two halves of a dog emoji. What does the detokenizer give after each "
-    "of them?",
+    "The tokens 314, 267 and 486 are ` blue` and the two halves of a dog emoji. What does the detokenizer give after "
+    "each of them?",
     why="A word without an unfinished character is shown at once; the first half of the dog waits for the second.",
     mistakes={
         "token-by-token": "Half a character is no text, so each half became replacement characters.",

@@ -22,7 +22,7 @@ def _left(logits: mx.array) -> str:
 
 @quiz.question(
     "1.7.1",
-    "The logits are `2, -1, 3`. Token 0 was used twice, token 1 once; the penalty is 2. What are the logits afterwards?",
+    "The logits are `2, -1, 3`. Token 0 was used twice, token 1 once; the penalty is 2. What do the logits become?",
     why="2 / 2 is 1, -1 · 2 is -2, and token 2 was not used. Twice used is used.",
     mistakes={
         "always-divided": "-0.5 is larger than -1: the used token has become likelier.",
@@ -36,8 +36,8 @@ def penalty_of_two(penalize: Any) -> str:
 
 @quiz.question(
     "1.7.3",
-    "The vocabulary is *blue*, *car*, *dog*, *bird*, with the probabilities 0.3, 0.05, 0.5 and 0.15. What does top-p with "
-    "p = 0.7 leave?",
+    "The vocabulary is *blue*, *car*, *dog*, *bird*, with the probabilities 0.3, 0.05, 0.5 and 0.15. What does top-p "
+    "with p = 0.7 leave?",
     why="*dog* has 0.5, which is too little; *blue* makes it 0.8 and stays, as the token that crosses p.",
     mistakes={
         "crossing-dropped": "*dog* alone has 0.5, and 0.7 were asked for.",
