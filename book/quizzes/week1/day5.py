@@ -27,8 +27,8 @@ def logits_of_three(embedding: Any) -> str:
 @quiz.question(
     "1.5.2",
     "A layer with E = 1, where a norm leaves nothing of a number but its sign: 1 or -1. Attention adds -5 to the "
-    "stream, whatever it reads. The MLP adds 4 if it reads 1, and nothing if it reads -1. The stream is 2. What does the "
-    "layer hand on?",
+    "stream, whatever it reads. The MLP adds 4 if it reads 1, and nothing if it reads -1. The stream is 2. What does "
+    "the layer hand on?",
     why="2 - 5 is -3. The MLP reads the norm of that, -1, and adds nothing.",
     mistakes={
         "mlp-reads-x": "It read the sign of 2 and added 4, as if attention had not spoken.",
