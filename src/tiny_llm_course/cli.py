@@ -21,6 +21,7 @@ from . import (
     progress,
     reset_cli,
     status_cli,
+    sync,
     tour,
     train_cli,
     watch,
@@ -143,6 +144,7 @@ cli.add_command(train_cli.train)
 cli.add_command(tour.tour)
 cli.add_command(compare.compare)
 cli.add_command(export.export)
+cli.add_command(sync.sync)
 cli.add_command(dev_cli.dev)
 
 

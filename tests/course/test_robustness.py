@@ -158,9 +158,11 @@ CASES: dict[str, Case] = {
         put="import ctypes",
         linear="ctypes.string_at(0)",
     ),
-    "recursion without end": Case((*LINEAR_FAILS, "raised RecursionError"), linear="return linear(x, w, bias)"),
+    "recursion without end": Case(
+        (*LINEAR_FAILS, "raised RecursionError"), linear="return linear(x, w, bias)", options=("--time-limit", "60")
+    ),
     "recursion without end, the limit lifted": Case(
-        (*LINEAR_FAILS,),
+        (f"✗ {LINEAR}: failed",),
         put="import sys; sys.setrecursionlimit(10**9)",
         linear="return max([0], key=lambda _: linear(x, w, bias))",
         options=("--time-limit", "6", "--memory-limit", "1"),
@@ -177,12 +179,12 @@ CASES: dict[str, Case] = {
     ),
     # What they write.
     "a flood of prints": Case(
-        (*LINEAR_FAILS, "still running after 3 s"),
+        (f"✗ {LINEAR}: failed", "still running after 3 s"),
         options=("--time-limit", "3"),
         linear="while True: print('x' * 9999)",
     ),
     "a flood past our stand-ins": Case(
-        (*LINEAR_FAILS, "still running after 3 s"),
+        (f"✗ {LINEAR}: failed", "still running after 3 s"),
         options=("--time-limit", "3"),
         linear="import os\n    while True: os.write(1, b'x' * 9999); os.write(2, b'x' * 9999)",
     ),

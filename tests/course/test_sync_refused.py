@@ -1,0 +1,173 @@
+"""`sync` where it cannot be done, or breaks off: one line, and everything is as it was."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.course.course_and_clone import (
+    BASICS,
+    DOC,
+    LEARNER,
+    SOFTMAX,
+    commit,
+    edited,
+    everything,
+    git,
+    make_clone,
+    make_course,
+    put,
+    read,
+    without_settings,
+)
+
+from tiny_llm_course.git import Git, GitError
+from tiny_llm_course.registry import UsageError
+from tiny_llm_course.sync import bring_in
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_this_machine(monkeypatch, tmp_path):
+    without_settings(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def course(tmp_path):
+    return make_course(tmp_path / "course")
+
+
+@pytest.fixture
+def clone(course):
+    return make_clone(course)
+
+
+def detach(course, clone):
+    git(clone, "switch", "-q", "--detach")
+
+
+def no_remote(course, clone):
+    git(clone, "remote", "remove", "origin")
+
+
+def away(course, clone):
+    git(clone, "remote", "set-url", "origin", str(clone / "away"))
+
+
+def broken(course, clone):
+    put(clone, basics=edited(BASICS, ("def linear(", "def linear((")))
+
+
+def not_utf8(course, clone):
+    (clone / LEARNER / "basics.py").write_bytes(b"x = '\xff'\n")
+
+
+def edited_outside(course, clone):
+    put(clone, other_txt="mine\n")
+
+
+def untracked_outside(course, clone):
+    put(clone, notes_txt="mine\n")
+    commit(course, notes_txt="theirs\n")
+
+
+def conflict(course, clone):
+    commit(clone, other_txt="mine\n")
+
+
+def unfinished(course, clone):
+    conflict(course, clone)
+    git(clone, "fetch", "-q")
+    subprocess.run(["git", "merge", "-q", "origin/main"], cwd=clone, capture_output=True)
+
+
+def no_name(course, clone):
+    commit(clone, README_md="mine\n")
+    git(clone, "config", "user.useConfigOnly", "true")
+    Path(os.environ["GIT_CONFIG_GLOBAL"]).write_text("", encoding="utf-8")
+
+
+def no_clone(course, clone):
+    shutil.rmtree(clone / ".git")
+
+
+def unrelated(course, clone):
+    shutil.rmtree(clone / ".git")
+    git(clone, "init", "-q", "-b", "main")
+    commit(clone, mine_txt="1\n")
+    git(clone, "remote", "add", "origin", str(course))
+
+
+REFUSED = [
+    (detach, "git switch -c"),
+    (no_remote, "git remote add upstream URL"),
+    (away, "origin cannot be reached"),
+    (broken, f"{LEARNER}/basics.py:11 is not Python"),
+    (not_utf8, f"{LEARNER}/basics.py is not Python (it is not UTF-8)"),
+    (edited_outside, "git stash push -- other.txt"),
+    (untracked_outside, "Upstream brings notes.txt"),
+    (conflict, "git checkout origin/main -- other.txt && git commit"),
+    (unfinished, "A merge is not finished here"),
+    (no_name, "git config user.name"),
+    (no_clone, "This folder is no clone"),
+    (unrelated, "no commit in common"),
+]
+
+
+@pytest.mark.parametrize(("state", "words"), REFUSED, ids=[state.__name__ for state, _ in REFUSED])
+def test_what_cannot_be_done_is_one_line_and_changes_nothing(course, clone, state, words):
+    commit(course, basics=edited(BASICS, DOC), other_txt="2\n")
+    state(course, clone)
+    before = everything(clone) if (clone / ".git").exists() else None
+    with pytest.raises(UsageError) as refused:
+        bring_in(clone)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+    if before:
+        assert everything(clone) == before
+        assert git(clone, "worktree", "list").count("\n") == 0
+
+
+def test_the_ways_out_that_the_refusals_name_work(course, clone):
+    put(clone, basics=edited(BASICS, SOFTMAX), README_md="mine\ntwo\nthree\n")
+    commit(course, basics=edited(BASICS, DOC), README_md="one\ntwo\n3\n")
+    with pytest.raises(UsageError, match=r"git stash push -- README\.md"):
+        bring_in(clone)
+    git(clone, "stash", "push", "--", "README.md")
+    bring_in(clone)
+    git(clone, "stash", "pop")
+    assert read(clone, "README_md") == "mine\ntwo\n3\n"
+    assert read(clone, "basics") == edited(BASICS, SOFTMAX, DOC)
+    git(clone, "commit", "-q", "-m", "mine", "--", "README.md")
+    commit(course, README_md="ours\ntwo\n3\n")
+    with pytest.raises(UsageError, match=r"same lines of README\.md"):
+        bring_in(clone)
+    git(clone, "checkout", "origin/main", "--", "README.md")
+    git(clone, "commit", "-q", "-m", "As upstream", "--", "README.md")
+    bring_in(clone)
+    assert read(clone, "README_md") == "ours\ntwo\n3\n"
+
+
+@pytest.mark.parametrize("step", ["read-tree", "update-index", "update-ref"])
+@pytest.mark.parametrize("error", [GitError("the disk is full"), KeyboardInterrupt()], ids=["failure", "Ctrl-C"])
+def test_a_sync_that_breaks_off_leaves_everything_as_it_was(course, clone, step, error, monkeypatch):
+    put(clone, basics=edited(BASICS, SOFTMAX))
+    commit(clone, README_md="mine\ntwo\nthree\n")
+    put(clone, basics=edited(BASICS, SOFTMAX, ("Project.", "Mine.")))
+    commit(course, basics=edited(BASICS, DOC), config=None, new="x = 1\n", other_txt="2\n", more_txt="new\n")
+    before = everything(clone)
+    run = Git.run
+
+    def breaking(self, *args, **kwargs):
+        output = run(self, *args, **kwargs)
+        if args[0] == step and not kwargs.get("index") and "--refresh" not in args:
+            raise error
+        return output
+
+    monkeypatch.setattr(Git, "run", breaking)
+    with pytest.raises((UsageError, KeyboardInterrupt)):
+        bring_in(clone)
+    monkeypatch.undo()
+    if step == "update-ref":  # it was done before it was said to have failed
+        git(clone, "update-ref", "HEAD", before["head"].decode())
+    assert everything(clone) == before

@@ -1,0 +1,56 @@
+"""The tour runs what it shows, and ends well only if all of it went as it should."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tiny_llm_course.paths import ROOT
+from tiny_llm_course.transcripts import Scenario, checkout_for, run
+
+
+@pytest.fixture(scope="module")
+def toured():
+    files = {file: file.read_bytes() for file in (ROOT / "src" / "tiny_llm").glob("*.py")}
+    with checkout_for(Scenario("tour", ())) as checkout:
+        done = run("tour", checkout)
+        assert not (checkout / ".tiny-llm" / "progress.json").exists(), "the mistake is not the learner's"
+    assert {file: file.read_bytes() for file in (ROOT / "src" / "tiny_llm").glob("*.py")} == files
+    return done
+
+
+def test_it_ends_well(toured):
+    assert toured.returncode == 0, toured.stdout
+    assert "Traceback" not in toured.stdout
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "$ pdm run status",
+        "Next: write 1.1.1 Softmax",
+        "Your output equals what you get when the default scale 1/sqrt(D) is missing.",
+        "4 of 4 tasks passed.",
+        '$ pdm run generate "Once upon a time" --solution --seed 1 --max-tokens 60',
+        "Once upon a time, there was",
+        "pdm run test --week 1 --day 1",
+    ],
+)
+def test_it_shows(toured, line):
+    assert line in toured.stdout
+
+
+def test_it_fails_if_something_is_not_as_it_should_be():
+    with checkout_for(Scenario("tour", ())) as checkout:
+        (checkout / "models").unlink()
+        done = subprocess.run(
+            [sys.executable, "-m", "tiny_llm_course", "tour"],
+            cwd=checkout,
+            env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 1
+    assert "models/tiny-qwen3 is missing" in done.stderr
