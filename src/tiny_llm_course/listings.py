@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
+from .quizzes import quiz_files
 from .registry import Course, Day, Target, Task, load_course
 from .stubs import listing
 
@@ -17,9 +18,10 @@ PACKAGE = LEARNER.relative_to(ROOT).as_posix()
 def generated_files(course: Course) -> dict[str, str]:
     """The text of every file of `book/src/generated/`, by its name.
 
-    `1.1-tasks.md` is a day's minutes, files and tasks; `1.1.2-signature.md` and `1.1.2-hints.md` belong to a task.
+    `1.1-tasks.md` is a day's minutes, files and tasks; `1.1.2-signature.md` and `1.1.2-hints.md` belong to a task;
+    `quiz-1.1.md` is a day's quiz; `hours.md` is how long everything takes.
     """
-    files = {}
+    files = {"hours.md": _hours(course), **quiz_files(course)}
     for day in (day for week in course.weeks for day in week.days):
         files[f"{day.week}.{day.number}-tasks.md"] = _tasks(day)
         for task in day.tasks:
@@ -60,14 +62,32 @@ def _not_as_generated() -> Iterator[tuple[str, str | None]]:
             yield name, wanted.get(name)
 
 
+def _hours(course: Course) -> str:
+    rows = []
+    for week in course.weeks:
+        for day in week.days:
+            title = f"[{day.title}]({day.chapter})"
+            rows.append(f"| {day.number} | {title} | {len(day.tasks)} | {_length(_minutes(day))} |")
+        count, minutes = sum(len(day.tasks) for day in week.days), sum(map(_minutes, week.days))
+        rows.append(f"| | **Week {week.number}** | **{count}** | **{_length(minutes)}** |")
+    return "\n".join(["| Day | Chapter | Tasks | Writing and testing |", "|---|---|---|---|", *rows, ""])
+
+
+def _minutes(day: Day) -> int:
+    return sum(task.minutes for task in day.tasks)
+
+
+def _length(minutes: int) -> str:
+    return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min"
+
+
 def _tasks(day: Day) -> str:
-    minutes = sum(task.minutes for task in day.tasks)
     files = _files(tuple(target for task in day.tasks for target in task.targets))
     rows = [
         f"| [{task.label}](#task-{task.id.replace('.', '-')}) | {_names(task)} | {task.minutes} |" for task in day.tasks
     ]
     head = ["| Task | You write | Minutes |", "|---|---|---|"]
-    return "\n".join([f"**Time** {minutes} minutes. **You edit** {files}.", "", *head, *rows, ""])
+    return "\n".join([f"**Time** {_minutes(day)} minutes. **You edit** {files}.", "", *head, *rows, ""])
 
 
 def _names(task: Task) -> str:

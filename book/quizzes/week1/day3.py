@@ -1,0 +1,56 @@
+"""The quiz of week 1, day 3."""
+
+from typing import Any
+
+import mlx.core as mx
+
+from tiny_llm_course.quizzes import Quiz, numbers
+
+quiz = Quiz()
+
+
+@quiz.question(
+    "1.3.1",
+    "Two new tokens join two older ones: `causal_mask(2, 4, mx.float32)`. How many of the four keys may the first new "
+    "token see, and how many the second?",
+    why="The two are the last of four: the first sees the older two and itself, the second sees all.",
+    mistakes={
+        "upper-left": "The last token would not even see itself.",
+        "strict-diagonal": "A token reads itself as well; the very first one has nothing else to read.",
+        "one-too-many": "The first new token would read the one that it is meant to predict.",
+    },
+)
+def keys_in_sight(causal_mask: Any) -> str:
+    first, second = mx.sum(causal_mask(2, 4, mx.float32) == 0, axis=-1).tolist()
+    return f"{first} and {second}"
+
+
+@quiz.question(
+    "1.3.2",
+    "Qwen3-0.6B has 16 query heads and 8 key-value heads. Which key-value head does query head 5 read?",
+    why="Groups have 16 / 8 = 2 neighbours, and 5 // 2 is 2. Query head 4 reads the same one.",
+    mistakes={
+        "tile": "5 % 8 is 5; a checkpoint's heads are not dealt out like cards, neighbours share.",
+        "first-kv-head-only": "The other seven heads would be stored and never read.",
+    },
+)
+def head_that_is_read(grouped: Any) -> str:
+    kv_heads = mx.arange(8.0).reshape(8, 1, 1)  # each head's only value is its own number
+    return numbers(grouped(mx.zeros((16, 1, 1)), mx.zeros((8, 1, 1)), kv_heads)[5])
+
+
+@quiz.question(
+    "1.3.2",
+    "H = 4, H_kv = 2 and D = 4. A query's dot products with its two keys are 4.4 and 0. How much weight does the first "
+    "key get? (A score of 2.2 against 0 makes nine parts of ten.)",
+    why="A dot product runs over the D = 4 numbers of one head, so the scale is 1/2 and the score 2.2.",
+    mistakes={
+        "no-scale": "The score stays at 4.4: 81 parts of 82.",
+        "scale-by-all-heads": "Over H · D = 16 numbers the scale would be 1/4, but no dot product runs over all heads.",
+    },
+)
+def weight_of_the_first_key(grouped: Any) -> str:
+    query = mx.broadcast_to(mx.array([1.0, 0.0, 0.0, 0.0]), (4, 1, 4))
+    key = mx.broadcast_to(mx.array([[4.4, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]), (2, 2, 4))
+    value = mx.broadcast_to(mx.array([[1.0], [0.0]]), (2, 2, 1))
+    return numbers(grouped(query, key, value)[0])

@@ -1,0 +1,62 @@
+"""The quiz of week 1, day 5."""
+
+from typing import Any
+
+import mlx.core as mx
+
+from tiny_llm_course.quizzes import Quiz, numbers
+
+quiz = Quiz()
+
+
+@quiz.question(
+    "1.5.1",
+    "A table of three tokens: `1, 0`, then `0, 2`, then `2, 2`. What is `as_linear` of the vector `1, 2`?",
+    why="One dot product with each row: 1 · 1 + 2 · 0, then 2 · 2, then 2 + 4. Token 2 scores highest.",
+    mistakes={
+        "reshaped-table": "A reshape to 2 x 3 puts numbers of different tokens into one column.",
+        "cosines": "A logit may be larger because a row is longer; training has made it so.",
+        "scores-over-root-E": "Attention divides by a root, the head does not.",
+    },
+)
+def logits_of_three(embedding: Any) -> str:
+    table = mx.array([[1.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
+    return numbers(embedding(3, 2, table).as_linear(mx.array([1.0, 2.0])))
+
+
+@quiz.question(
+    "1.5.2",
+    "A layer with E = 1, where a norm leaves nothing of a number but its sign: 1 or -1. Attention adds -5 to the "
+    "stream, whatever it reads. The MLP adds 4 if it reads 1, and nothing if it reads -1. The stream is 2. What does "
+    "the layer hand on?",
+    why="2 - 5 is -3. The MLP reads the norm of that, -1, and adds nothing.",
+    mistakes={
+        "mlp-reads-x": "It read the sign of 2 and added 4, as if attention had not spoken.",
+        "no-residual-at-attention": "The -5 of attention has replaced the stream, where it should be added to it.",
+        "mlp-added-to-x": "The MLP rightly added nothing, but to the 2 from before attention.",
+    },
+)
+def signs(block: Any) -> str:
+    return numbers(block(_config(), _weights())(mx.array([[[2.0]]])), 0)
+
+
+def _config() -> Any:
+    from tiny_llm_solution.config import ModelConfig
+
+    return ModelConfig("qwen2", 1, 1, 1, 1, 1, 2, 5, 1e-12, 1e4, 8, True)
+
+
+def _weights() -> dict[str, mx.array]:
+    """Attention's only value is its bias, -5. silu(10) is 10 and silu(-10) next to nothing, and 0.4 makes 4 of 10."""
+    names = {name: mx.zeros((2, 1)) for name in ("q", "k", "v")}
+    weights = {f"self_attn.{name}_proj.weight": weight for name, weight in names.items()}
+    weights |= {f"self_attn.{name}_proj.bias": mx.zeros(2) for name in ("q", "k")}
+    return weights | {
+        "self_attn.v_proj.bias": mx.array([-5.0, 0.0]),
+        "self_attn.o_proj.weight": mx.array([[1.0, 0.0]]),
+        "input_layernorm.weight": mx.ones(1),
+        "post_attention_layernorm.weight": mx.ones(1),
+        "mlp.gate_proj.weight": mx.array([[10.0]]),
+        "mlp.up_proj.weight": mx.array([[1.0]]),
+        "mlp.down_proj.weight": mx.array([[0.4]]),
+    }

@@ -1,0 +1,62 @@
+"""The quiz of week 1, day 7."""
+
+from typing import Any
+
+import mlx.core as mx
+
+from tiny_llm_course.quizzes import Quiz, numbers
+
+quiz = Quiz()
+
+WORDS = ["blue", "car", "dog", "bird"]
+
+
+def _logits() -> mx.array:
+    return mx.log(mx.array([[0.3, 0.05, 0.5, 0.15]]))
+
+
+def _left(logits: mx.array) -> str:
+    """The words that a filter leaves."""
+    return ", ".join(f"*{word}*" for word, logit in zip(WORDS, logits[0].tolist(), strict=True) if logit > -mx.inf)
+
+
+@quiz.question(
+    "1.7.1",
+    "The logits are `2, -1, 3`. Token 0 was used twice, token 1 once; the penalty is 2. What do the logits become?",
+    why="2 / 2 is 1, -1 · 2 is -2, and token 2 was not used. Twice used is used.",
+    mistakes={
+        "always-divided": "-0.5 is larger than -1: the used token has become likelier.",
+        "once-per-occurrence": "Token 0 was divided twice; the row's tokens are a set here.",
+        "subtracted": "A penalty of 1 is meant to change nothing, and subtracting 1 does.",
+    },
+)
+def penalty_of_two(penalize: Any) -> str:
+    return f"`{numbers(penalize(mx.array([[2.0, -1.0, 3.0]]), [[0, 1, 0]], 2.0))}`"
+
+
+@quiz.question(
+    "1.7.3",
+    "The vocabulary is *blue*, *car*, *dog*, *bird*, with the probabilities 0.3, 0.05, 0.5 and 0.15. What does top-p "
+    "with p = 0.7 leave?",
+    why="*dog* has 0.5, which is too little; *blue* makes it 0.8 and stays, as the token that crosses p.",
+    mistakes={
+        "crossing-dropped": "*dog* alone has 0.5, and 0.7 were asked for.",
+        "one-too-many": "0.8 is already enough; the sum *before* a token decides.",
+        "mask-in-sorted-order": "Two places are right, but the mask's first place is *dog*'s and not *blue*'s.",
+    },
+)
+def nucleus(keep_top_p: Any) -> str:
+    return _left(keep_top_p(_logits(), 0.7))
+
+
+@quiz.question(
+    "1.7.4",
+    "The same four words. What does min-p leave, with min_p = 0.2?",
+    why="The best has 0.5, and a fifth of that is 0.1. *bird*, with 0.15, is above it.",
+    mistakes={
+        "against-one": "0.15 is less than 0.2, but min_p is a share of the best one's probability.",
+        "one-minus-min-p": "Four fifths of the best is what a min_p of 0.8 would ask for.",
+    },
+)
+def share_of_the_best(keep_min_p: Any) -> str:
+    return _left(keep_min_p(_logits(), 0.2))
