@@ -4,6 +4,7 @@ from typing import Any
 
 from gather_stories import SOURCES
 
+TRIAL = "trial-model"
 URL = "https://cdla.dev/sharing-1-0/"
 
 
@@ -45,7 +46,8 @@ Every size is a multiple of 64, so that each matrix can be quantized in groups o
 
 It also answers a request in its chat template, `Write a story about a frog.`, with a story. Asked for {asked["asked"]} things that
 the held-out stories are about, it named the thing at least twice in {asked["follow"]} of its answers, and ended
-{asked["end"]} of them by itself within 500 tokens. Beyond a greeting it knows no other conversation."""
+{asked["end"]} of them by itself within 500 tokens. It answers a greeting, thanks, and the question who it is, because a few
+such answers were written for it. That is all the conversation it knows."""
 
 
 def _draft_head(record: dict[str, Any], own: dict[str, Any]) -> str:
@@ -83,7 +85,7 @@ def _results(record: dict[str, Any], bench: dict[str, Any]) -> str:
     return f"""
 ## How good it is
 
-{bench["held_out"]} stories were held out: no model saw them. What each predicts of them, per token of its own and in bits per byte,
+{bench["held_out"]} stories judge the models: none of them was trained on, nor a near copy. How well each is predicted, per token and in bits per byte,
 which leaves the tokenizer out of it:
 
 | model | weights or counts | nats a token | bits a byte |
@@ -91,15 +93,21 @@ which leaves the tokenizer out of it:
 {table}
 
 `pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt --requests {bench["requests"]["asked"]}` prints it, with the text
-made as below. The n-gram model counted the stories that the neural ones were trained on. The trial model is an earlier
-one, not in this repository; most of the held-out stories were in its training text, which flatters it here. On stories
-that it had not seen it reached 0.81 bits a character.
+made as below. The n-gram model counts the tokens of this tokenizer, in the stories that the neural ones were trained on.
+{_about_the_trial(bench)}
 
 ![Loss over the tokens trained on](loss.svg)"""
 
 
 def _called(name: str) -> str:
-    return "the trial model, which has seen most of them" if name == "trial-model" else name
+    return "the trial model, which was trained on most of them" if name == TRIAL else name
+
+
+def _about_the_trial(bench: dict[str, Any]) -> str:
+    if TRIAL not in {row["name"] for row in bench["models"]}:
+        return ""
+    return """The trial model is an earlier one of 3 million weights, not in this repository (`--other FOLDER` judges any model). Most
+of these stories were in its training text, which flatters it; on stories that it had not seen, its makers measured 0.81."""
 
 
 def _making(record: dict[str, Any]) -> str:
@@ -119,16 +127,18 @@ pdm run python models/gather_stories.py FOLDER --out stories.txt
 pdm run train stories.txt --also stories-recased.txt --recipe models/{record["name"]}/recipe.toml{teacher} --out my-model
 ```
 
-- {record["stories"]:,} stories to train on, {record["held_out"]} held out (those whose SHA-256, as a number, is a multiple of 32).
+- {record["stories"]:,} stories to train on, {record["held_out"]} held out (the first four bytes of whose SHA-256, as a number, are a multiple of 32).
 - Tokenizer: {"the larger model's" if teacher else "byte-level BPE over words as Qwen cuts them, trained on the same stories"}, {record["architecture"]["vocab_size"]} tokens.
 - {s["steps"]} steps of {s["rows"]} rows of {s["context"]} tokens: {last["tokens"] / 1e6:.1f} million tokens, {last["epoch"]:.1f} times through the text.
 - {muon}; warm-up over {s["warmup"]} steps, then a cosine to {s["final_share"]:.0%} of the peak.
 - Weight decay {s["weight_decay"]}, dropout {s["dropout"]}, gradients clipped at {s["clip"]}, products in bfloat16, seed {s["seed"]}.
 - {s["chat_share"]:.0%} of the stories in each pass were told as the answer to a request: for a thing that the story's opening
-  names and that comes back, or for anybody who has a name there.
+  names and that comes back, or for somebody who has a name there; one request in twenty asks for any story.
+- Small talk written for it: five kinds of remark ("Hello!", "Who are you?", "Thanks!" ...) with seven fixed answers, once in
+  60 stories by itself, and now and then before or after a story that is asked for.
 - {record["minutes"]} minutes on {record["machine"]}, PyTorch {record["torch"]}.
 
-The same command with the same text and number of processes goes the same way; other processors round differently."""
+On a CPU the same command with the same text and number of processes goes the same way; other processors round differently."""
 
 
 def _samples(record: dict[str, Any]) -> str:
@@ -140,21 +150,21 @@ def _samples(record: dict[str, Any]) -> str:
     return f"""
 ## Five samples, not chosen
 
-`pdm run generate "Once upon a time" --solution --seed 1{model} --max-tokens 400` writes the first on the machine named above,
-and so on with the other seeds; temperature 0.7, top-p 0.9.
+`pdm run generate "Once upon a time" --solution --seed 1{model} --max-tokens 400` wrote the first, and so on with the other
+seeds, on {record["samples_by"]}; temperature 0.7, top-p 0.9. Another machine may round otherwise and tell another story.
 
 {stories}"""
 
 
 def _limits(draft: bool) -> str:
-    more = "" if draft else " Its answers to anything but a request for a story are stories, or nonsense."
+    more = "" if draft else " Asked for anything but a story, it tells a story, or talks nonsense."
     return f"""
 ## What it cannot do
 
-It has read nothing but stories for small children: it knows no facts, cannot count, reason, translate or follow
+It has read little but stories for small children: it knows no facts, cannot count, reason, translate or follow
 instructions, and knows no language but English.{more} People and things change their names and places within a
 story, and what happens need not follow from what was said. The stories were written by large language models, and their
-habits and blind spots are in it: everybody is called Lily, Tim or Tom. It is for learning how an engine works, and for
+habits and blind spots are in it: very many children in them are called Lily, Tim or Tom. It is for learning how an engine works, and for
 nothing else."""
 
 

@@ -3,13 +3,14 @@
 from typing import Any
 
 WIDTH, HEIGHT = 640, 300
-LEFT, RIGHT, TOP, BOTTOM = 56, 150, 20, 44
+LEFT, RIGHT, TOP, BOTTOM = 56, 190, 20, 44
 COLOURS = {"loss": "#4c78a8", "held_out_loss": "#e45756"}
-NAMES = {"loss": "training, with dropout", "held_out_loss": "held out"}
 
 
-def loss_curve(log: list[dict[str, Any]]) -> str:
+def loss_curve(record: dict[str, Any]) -> str:
     """An SVG that is readable on light and on dark."""
+    log = record["log"]
+    names = {"loss": _training(record), "held_out_loss": "held out"}
     last: float = log[-1]["tokens"]
     values = [entry[name] for entry in log for name in COLOURS]
     low, high = int(min(values) * 5) / 5, int(max(values) * 5 + 1) / 5
@@ -44,9 +45,16 @@ def loss_curve(log: list[dict[str, Any]]) -> str:
     for name, shift in zip(ends, (-gap, gap), strict=True):
         height = y(log[-1][name]) + 4 + shift
         parts.append(
-            f'<text x="{WIDTH - RIGHT + 8}" y="{height:.1f}" style="fill:{COLOURS[name]}">{NAMES[name]}</text>'
+            f'<text x="{WIDTH - RIGHT + 8}" y="{height:.1f}" style="fill:{COLOURS[name]}">{names[name]}</text>'
         )
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _training(record: dict[str, Any]) -> str:
+    """What the loss of the training steps is a loss of."""
+    if record["teacher"]:
+        return "training, mostly the teacher's"
+    return "training, with dropout" if record["schedule"]["dropout"] else "training"
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -1,18 +1,21 @@
 """Makes the folders of the embedded models from finished runs of `pdm run train`, with their cards.
 
-    pdm run python models/publish.py RUN        copies a run's model here, and lets it write its samples
+    pdm run python models/publish.py RUN        takes over a run's model and record, and lets it write samples
+    pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt --requests 60 --json models/bench.json
     pdm run python models/publish.py            writes the cards anew
 
-A card (README.md, with loss.svg) is made of record.json beside it, which says how the model was made, and of
-bench.json, which is what benches/embedded_model.py found with --json models/bench.json.
+in this order. A card (README.md, with loss.svg) is made of record.json beside it, which says how the model was made,
+and of bench.json, which says how good the models are.
 """
 
 import argparse
 import json
+import platform
 import shutil
 from pathlib import Path
 from typing import Any
 
+import mlx.core as mx
 from card import card
 from loss_curve import loss_curve
 
@@ -32,6 +35,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.run:
         publish(options.run)
+        return
     bench = json.loads((HERE / "bench.json").read_text(encoding="utf-8"))
     for folder in sorted(file.parent for file in HERE.glob("*/record.json")):
         for name, text in files_of_card(folder, bench).items():
@@ -42,7 +46,7 @@ def main() -> None:
 def files_of_card(folder: Path, bench: dict[str, Any]) -> dict[str, str]:
     """README.md and loss.svg of a model's folder."""
     record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
-    return {"README.md": card(record, bench), "loss.svg": loss_curve(record["log"])}
+    return {"README.md": card(record, bench), "loss.svg": loss_curve(record)}
 
 
 def publish(run: Path) -> None:
@@ -52,7 +56,9 @@ def publish(run: Path) -> None:
     for name in FILES:
         shutil.copyfile(run / name, folder / name)
     engine = load_engine(str(folder), solution=True, dtype="float32")
+    record["samples_by"] = f"{platform.system()} {platform.machine()}, in float32 on the CPU"
     record["samples"] = {}
+    mx.set_default_device(mx.cpu)
     for seed in SEEDS:
         prompt = engine.encode(PROMPT)
         answer = engine.answer(prompt, LONGEST, engine.sampler(Sampling(seed=seed)))

@@ -1,5 +1,6 @@
 """The models that come with the course: what their cards say holds, here and in mlx-lm and transformers."""
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -186,6 +187,13 @@ def test_the_card_is_what_the_records_say(folder):
     bench = json.loads((MODELS / "bench.json").read_text(encoding="utf-8"))
     for name, text in publish.files_of_card(folder, bench).items():
         assert (folder / name).read_text(encoding="utf-8") == text, f"run `pdm run python models/publish.py` for {name}"
+
+
+def test_the_figures_are_of_these_weights():
+    bench = json.loads((MODELS / "bench.json").read_text(encoding="utf-8"))
+    measured = {row["name"]: row.get("sha256") for row in bench["models"]}
+    for folder in (EMBEDDED_MODEL, DRAFT):
+        assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() == measured[folder.name]
 
 
 def test_they_beat_counting_and_the_trial():
