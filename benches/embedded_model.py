@@ -1,6 +1,6 @@
 """How good the embedded models are, on stories that they have not seen.
 
-    pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt --requests 60
+    pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt
 
 Those are the texts that the models were trained on (models/gather_stories.py makes them); the models are judged by the
 stories that were held out. Beside them stands what counting can do: a 5-gram model with Kneser-Ney smoothing, fed with
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("text", type=Path, help="the stories, of which some are held out")
     parser.add_argument("--also", type=Path, action="append", default=[], help="more stories to count n-grams in")
     parser.add_argument("--other", type=Path, action="append", default=[], help="the folder of another model")
-    parser.add_argument("--requests", type=int, default=0, help="how many requests to answer (default: 0)")
+    parser.add_argument("--requests", type=int, default=60, help="how many requests to answer (default: 60)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
 

@@ -92,7 +92,7 @@ which leaves the tokenizer out of it:
 |---|---|---|---|
 {table}
 
-`pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt --requests {bench["requests"]["asked"]}` prints it, with the text
+`pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt` prints it, with the text
 made as below. The n-gram model counts the tokens of this tokenizer, in the stories that the neural ones were trained on.
 {_about_the_trial(bench)}
 

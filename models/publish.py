@@ -1,7 +1,7 @@
 """Makes the folders of the embedded models from finished runs of `pdm run train`, with their cards.
 
     pdm run python models/publish.py RUN        takes over a run's model and record, and lets it write samples
-    pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt --requests 60 --json models/bench.json
+    pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt --json models/bench.json
     pdm run python models/publish.py            writes the cards anew
 
 in this order. A card (README.md, with loss.svg) is made of record.json beside it, which says how the model was made,
