@@ -290,6 +290,14 @@ def test_task_3_qwen3_biases(dtype):
     agrees(qwen_attention, qwen_attention64, *qwen_inputs(2, dtype), **extra, theta=500, mask="causal", seed=2)
 
 
+@pytest.mark.parametrize("names", ["q_norm", "k_norm", "bq", "bk", "bv", "q_norm k_norm bq bk bv"])
+def test_task_3_qwen3_norms_and_biases_apart(names):
+    """Each may be None while others are not."""
+    every = norms(120) | biases(121)
+    extra = {name: every[name] for name in names.split()}
+    agrees(qwen_attention, qwen_attention64, *qwen_inputs(12), **extra, theta=500, mask="causal", seed=12)
+
+
 @pytest.mark.parametrize("theta", [10.0, 10000.0, 1000000.0])
 def test_task_3_qwen3_theta(theta):
     agrees(qwen_attention, qwen_attention64, *qwen_inputs(3), **norms(30), theta=theta, mask="causal", seed=3)

@@ -4,6 +4,7 @@ Each task is held to its formula in float64, to MLX's own operators and to PyTor
 random, one of Qwen3's shape and one of Qwen2.5's.
 """
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from tiny_llm import embedding, qwen3
 from tiny_llm.config import ModelConfig
-from tiny_llm_course.checks import DTYPES, agrees, compare, normals, property_test, raises_value_error
+from tiny_llm_course.checks import DTYPES, agrees, compare, normals, noted, property_test, raises_value_error
 from tiny_llm_course.findings import CheckFailed, Finding, Kind
 from tiny_llm_course.packages import NotImportable
 from tiny_llm_course.reference_model import (
@@ -230,6 +231,16 @@ def test_task_2_block_pytorch(pytorch, base):
     agrees(block, block64, x, model, "causal", seed=6, expected=expected)
 
 
+def test_task_2_block_longest_sequence():
+    """Every position that the config allows can be used; one head of queries, as the scores are four million."""
+    model = random_model(QWEN3, 9, num_attention_heads=1, num_key_value_heads=1, max_position_embeddings=2049)
+    x = stream(9, model, 1, 2049)
+    case = f"float32, x 1 x 2049 x 12, {model}, max_position_embeddings 2049, causal, seed 9"
+    with noted(case):
+        y = block(x, model, "causal")
+    compare(y, to_float64(mlx_block(x, model, "causal")), mx.float32, 1e-4, case, x.size)
+
+
 @by_architecture
 def test_task_2_block_that_adds_nothing(base):
     """With wo and w_down of zeros both steps add zero, and the stream passes through as it came."""
@@ -374,6 +385,17 @@ def test_task_3_model_needs_every_weight(base):
     for name in model.weights:
         with raises_key_error(f"{model}, without {name}"):
             logits(random_tokens(8, 1, 1), model.without(name))
+
+
+@by_architecture
+def test_task_3_model_needs_every_layer(base):
+    """The config says how many layers there are, and a file that lost one lacks its weights."""
+    model = random_model(base, 13)
+    for number in range(2):
+        prefix = f"model.layers.{number}."
+        part = {name: w for name, w in model.weights.items() if not name.startswith(prefix)}
+        with raises_key_error(f"{model}, without all weights of layer {number}"):
+            logits(random_tokens(13, 1, 1), dataclasses.replace(model, weights=part))
 
 
 @by_architecture

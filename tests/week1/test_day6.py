@@ -283,6 +283,20 @@ def test_task_2_encode_special_tokens(text, expected):
     check_encode(by_hand(SPECIALS, normalization="NFC"), text, expected, f"special tokens {words(', '.join(SPECIALS))}")
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<|dog|>", [300, *b"g|>"]),
+        ("dog|>that", [301, THAT]),
+        ("<|dog|>that", [300, *b"g|", 302]),
+    ],
+)
+def test_task_2_encode_special_tokens_that_overlap(text, expected):
+    """The one that begins first ends before another can begin, also before a longer one."""
+    specials = {"<|do": 300, "dog|>": 301, ">that": 302}
+    check_encode(by_hand(specials), text, expected, f"special tokens {', '.join(specials)}")
+
+
 def test_task_2_encode_uses_the_pattern():
     """A pattern of one character a word: then no pair can be joined."""
     check_encode(by_hand(pattern=r"\s|\S"), "That is", [*b"That is"], "a pattern that makes each character a word")

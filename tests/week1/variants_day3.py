@@ -541,6 +541,29 @@ def qwen25(program):
     return program(*arguments, bq=draw(48), bk=draw(24), bv=draw(24), max_seq_len=8, theta=500)(x, mask="causal")
 
 
+def run_with(program, seed, *names):
+    """Some of the five weights that a layer may have or not."""
+    x, arguments, draw = layer_inputs(seed)
+    extra = {"q_norm": 1 + draw(8, spread=0.5), "k_norm": 1 + draw(8, spread=0.5)}
+    extra |= {"bq": draw(48), "bk": draw(24), "bv": draw(24)}
+    return program(*arguments, **{name: extra[name] for name in names}, max_seq_len=8, theta=500)(x, mask="causal")
+
+
+@day.probe("1.3.3")
+def one_norm(program):
+    return run_with(program, 37, "q_norm"), run_with(program, 38, "k_norm")
+
+
+@day.probe("1.3.3")
+def one_bias(program):
+    return run_with(program, 39, "bq"), run_with(program, 40, "bk"), run_with(program, 41, "bv")
+
+
+@day.probe("1.3.3")
+def norms_and_biases(program):
+    return run_with(program, 42, "q_norm", "k_norm", "bq", "bk", "bv")
+
+
 @day.probe("1.3.3", mx.float16)
 def qwen3_half(program):
     return run_qwen3(program, 36, "causal", mx.float16, theta=500)
@@ -720,6 +743,40 @@ class NoBiases(Base):
 class NoValueBias(Base):
     def project(self, x):
         self.bv = None
+        return super().project(x)
+
+
+@day.wrong(
+    "1.3.3", "norms-only-as-a-pair",
+    fact="queries and keys are normalised only if both q_norm and k_norm are given",
+    question="With q_norm given and k_norm None, which of the two norms does the constructor's docstring ask for?",
+)  # fmt: skip
+class NormsOnlyAsAPair(Base):
+    def norm(self, q, k):
+        return (q, k) if self.q_norm is None or self.k_norm is None else super().norm(q, k)
+
+
+@day.wrong(
+    "1.3.3", "biases-only-together",
+    fact="the biases are added only if all three are given",
+    question="With bq given and bv None, which projections have a bias?",
+)  # fmt: skip
+class BiasesOnlyTogether(Base):
+    def project(self, x):
+        if self.bq is None or self.bk is None or self.bv is None:
+            self.bq = self.bk = self.bv = None
+        return super().project(x)
+
+
+@day.wrong(
+    "1.3.3", "biases-or-norms",
+    fact="the biases are left out where there are norms",
+    question="Qwen3 has norms and Qwen2.5 has biases. Which weights does the constructor forbid to come together?",
+)  # fmt: skip
+class BiasesOrNorms(Base):
+    def project(self, x):
+        if self.q_norm is not None or self.k_norm is not None:
+            self.bq = self.bk = self.bv = None
         return super().project(x)
 
 

@@ -217,6 +217,19 @@ def block_without_a_norm(program):
     return mx.array(1.0)
 
 
+@day.probe("1.5.2")
+def block_longest_sequence(program):
+    """0 if the layer takes as many tokens as the config allows, 1 if not; nothing is computed, which would be slow."""
+    length = 2049
+    model = random_model(QWEN3, 27, num_attention_heads=1, num_key_value_heads=1, max_position_embeddings=length)
+    layer = program(ModelConfig.from_dict(model.config), model.layer(0))
+    try:
+        layer(normals(27)(1, length, model.config["hidden_size"]), "causal")
+    except ValueError:
+        return mx.array(1.0)
+    return mx.array(0.0)
+
+
 class Block(Qwen3TransformerBlock):
     """The solution in steps that a mistake can replace one at a time."""
 
@@ -450,6 +463,16 @@ class BlockThetaDefault(Block):
 
 
 @day.wrong(
+    "1.5.2", "positions-of-a-fixed-number",
+    fact="the layer has room for some fixed number of tokens, and a longer sequence that the config allows is refused",
+    question="Which of the config's entries says for how many positions a table is needed?",
+)  # fmt: skip
+class PositionsOfAFixedNumber(Block):
+    def __init__(self, config, weights):
+        super().__init__(dataclasses.replace(config, max_position_embeddings=2048), weights)
+
+
+@day.wrong(
     "1.5.2", "eps-default",
     fact="no norm of the layer gets the config's eps",
     question="How many norms does a layer hold, and which eps do they get?",
@@ -577,6 +600,18 @@ def model_half(program):
     return run_model(program, QWEN3, 36, mx.float16)
 
 
+@day.probe("1.5.3")
+def model_without_its_last_layer(program):
+    """0 if it is noticed that a layer's weights are missing, 1 if not."""
+    model = random_model(QWEN3, 37)
+    weights = {name: w for name, w in model.weights.items() if not name.startswith("model.layers.1.")}
+    try:
+        program(ModelConfig.from_dict(model.config), weights)
+    except KeyError:
+        return mx.array(0.0)
+    return mx.array(1.0)
+
+
 class Model(Qwen3Model):
     """The solution in steps that a mistake can replace one at a time."""
 
@@ -625,6 +660,17 @@ class OneLayerTooFew(Model):
         for layer in self.layers[:-1]:
             x = layer(x, "causal")
         return x
+
+
+@day.wrong(
+    "1.5.3", "layers-counted-in-the-weights",
+    fact="there are as many layers as the weights hold, however many the config says",
+    question="If a file lost its last layer, what tells you that it should be there?",
+)  # fmt: skip
+class LayersCountedInTheWeights(Model):
+    def __init__(self, config, weights):
+        numbers = {name.split(".")[2] for name in weights if name.startswith("model.layers.")}
+        super().__init__(dataclasses.replace(config, num_hidden_layers=len(numbers)), weights)
 
 
 @day.wrong(

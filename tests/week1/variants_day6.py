@@ -373,6 +373,12 @@ def encode_specials(program):
 
 
 @day.probe("1.6.3")
+def encode_overlapping_specials(program):
+    specials = {"<|a": 300, "a|>>": 301, ">>that": 302}
+    return encoded(program, ["is <|a|>> is", "a|>>that", "<|a|>>>>that"], specials=specials)
+
+
+@day.probe("1.6.3")
 def encode_another_pattern(program):
     return encoded(program, ["that is a dog"], pattern=r"\s|\S")
 
@@ -443,6 +449,20 @@ def shortest_special(self, text):
     shortest_first = sorted(self.special_tokens, key=len)
     split = solved.regex.compile("(" + "|".join(map(solved.regex.escape, shortest_first)) + ")")
     return encode_with(self, text, specials=split if shortest_first else None)
+
+
+@day.wrong(
+    "1.6.3", "longest-special-first",
+    fact="of two special tokens that overlap, the longer one is taken, even where the other one begins before it",
+    question="If ab and bcd are both special, which one does a reader from the left meet first in abcd?",
+)  # fmt: skip
+def longest_special_first(self, text):
+    found = max((s for s in self.special_tokens if s in text), key=len, default=None)
+    if found is None:
+        return part_ids(self, text)
+    before, _, after = text.partition(found)
+    number = self.special_tokens[found]
+    return [*longest_special_first(self, before), number, *longest_special_first(self, after)]
 
 
 @day.wrong(
