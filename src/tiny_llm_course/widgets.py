@@ -1,0 +1,65 @@
+"""What the book's widgets are given and what stands in their place without JavaScript, made from the course's code.
+
+Each is a file of `book/src/generated/`: a custom element of `book/widgets/`, its data as JSON, and a table for print
+with numbers by the formulas in float64.
+"""
+
+import json
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from .formulas import attention64, causal64, softmax64
+
+TOKENS = ("That", "is", "a", "blue", "dog")
+# Day 1's five tokens. The scores of these queries and keys, over root 4, are those that its chapter prints.
+QUERY = [[0.86, -1.47, 1.08, -0.06], [-0.72, 0.31, 0.57, 1.3], [0.76, 0.31, -0.54, 1.32], [-0.61, -0.3, -1.13, 0.23], [0.35, 0.4, -0.48, 0.85]]
+KEY = [[1.09, -1.87, 0.11, -0.89], [1.57, 0.06, 1.59, 0.09], [0.76, -0.64, 0.08, -1.93], [-0.23, 1.42, -1.83, -0.82], [-1.13, -0.47, 1.39, -2.19]]
+VALUE = [[1, 0, 0.5, -1], [0, 1, -0.5, 1], [0.5, -1, 1, 0], [-1, 0.5, 1, 2], [2, 1, -1, 0.5]]
+
+
+def generated_files() -> dict[str, str]:
+    """The text of every widget's file, by its name."""
+    return {"attention-stepper.md": attention_stepper()}
+
+
+def element(name: str, data: dict[str, Any] | None, *inside: str) -> str:
+    """A custom element with its data. No blank line in it: to Markdown it is one block of HTML."""
+    script = [f'<script type="application/json">{json.dumps(data, ensure_ascii=False)}</script>'] if data else []
+    return "\n".join([f"<{name}>", *script, *inside, f"</{name}>", ""])
+
+
+def table(caption: str, head: list[str], rows: list[list[str]]) -> str:
+    """Rows begin with what they are about."""
+    lines = [f"<table><caption>{escape(caption)}</caption>"]
+    lines.append("<thead><tr>" + "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head) + "</tr></thead>")
+    lines.append("<tbody>")
+    for first, *cells in rows:
+        lines.append(
+            f'<tr><th scope="row">{escape(first)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+        )
+    return "\n".join([*lines, "</tbody></table>"])
+
+
+def number(x: float, digits: int = 2) -> str:
+    """As the widgets write numbers: a real minus, no minus zero."""
+    if np.isinf(x):
+        return "−∞" if x < 0 else "∞"
+    text = f"{abs(x):.{digits}f}"
+    return f"−{text}" if x < 0 and float(text) else text
+
+
+def attention_stepper() -> str:
+    """Row `a`, step by step."""
+    query, key, value = (np.array(rows) for rows in (QUERY, KEY, VALUE))
+    row = TOKENS.index("a")
+    scores = query @ key.T
+    scaled = scores / 2
+    masked = scaled + causal64(5, 5)
+    steps = {"scores": scores, "scaled by 1 / √4": scaled, "mask": masked, "softmax": softmax64(masked, -1)}
+    output = ", ".join(number(x) for x in attention64(query, key, value, mask=causal64(5, 5))[row])
+    rows = [[name, *map(number, step[row])] for name, step in steps.items()]
+    caption = f"Attention of the query “a”, step by step, with a causal mask. Its output: {output}."
+    data = {"tokens": TOKENS, "query": QUERY, "key": KEY, "value": VALUE}
+    return element("attention-stepper", data, table(caption, ["step", *TOKENS], rows))

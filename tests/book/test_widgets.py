@@ -1,0 +1,181 @@
+"""The book's widgets: their numbers are the course's own, and a reader without a mouse gets everywhere."""
+
+import itertools
+import json
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from tiny_llm_course import widgets
+from tiny_llm_course.packages import load_solution
+from tiny_llm_course.paths import BOOK
+
+mx.set_default_device(mx.cpu)
+load_solution()
+WIDGETS = {"attention-stepper": "week1/day1.html"}
+both_themes = pytest.mark.parametrize("theme", ["light", "navy"])
+every_widget = pytest.mark.parametrize("name", WIDGETS)
+
+
+class Widget:
+    """A custom element on its page."""
+
+    def __init__(self, page: Any, name: str) -> None:
+        self.page, self.name = page, name
+        page.goto(WIDGETS[name])
+        self.element = page.locator(name)
+        self.element.locator(".live").wait_for()
+        self.address = page.url
+
+    def look(self, views: list[dict[str, Any]], selector: str) -> tuple[list[dict[str, Any]], list[str]]:
+        """The state, and the text of a part, in each of the views. JSON has no infinities: they come as strings."""
+        script = """(element, [views, selector]) => JSON.stringify([
+            views.map((view) => { element.change(view); return element.state; }),
+            views.map((view) => { element.change(view); return element.$(selector).textContent; }),
+        ], (_, x) => Math.abs(x) === Infinity ? String(x) : x)"""
+        states, texts = json.loads(self.element.evaluate(script, [views, selector]))
+        return states, texts
+
+    def state(self) -> dict[str, Any]:
+        return self.change()
+
+    def change(self, **view: Any) -> dict[str, Any]:
+        return self.look([view], ".say")[0][0]
+
+    def press(self, *keys: str) -> dict[str, Any]:
+        for key in keys:
+            self.page.keyboard.press(key)
+        return self.state()
+
+    def focus(self, selector: str) -> None:
+        self.element.locator(selector).focus()
+
+    def data(self) -> dict[str, Any]:
+        data: dict[str, Any] = self.element.evaluate("e => e.data")
+        return data
+
+    def said(self) -> str:
+        text: str = self.element.locator(".say").inner_text()
+        return text
+
+
+# What holds for all of them
+
+
+@every_widget
+@pytest.mark.parametrize("width", [375, 1280])
+@both_themes
+def test_it_fits_the_page(page, name):
+    widget = Widget(page, name)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    frame = widget.element.locator(".live").bounding_box()
+    assert frame["x"] >= 0
+    assert frame["x"] + frame["width"] <= page.viewport_size["width"]
+
+
+@every_widget
+def test_its_children_stand_in_for_it_in_print(page, name):
+    widget = Widget(page, name)
+    live = widget.element.locator(".live")
+    page.emulate_media(media="print")
+    assert not live.is_visible()
+    assert page.locator(f"{name} > table").first.is_visible()
+    page.emulate_media(media="screen")
+    assert live.is_visible()
+
+
+@every_widget
+def test_without_javascript_there_is_a_table(browser, book_url, name):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(book_url + WIDGETS[name])
+    assert page.locator(f"{name} > table").first.is_visible()
+    context.close()
+
+
+@every_widget
+def test_every_control_has_a_name_and_keeps_its_keys(page, name):
+    """Tab reaches each control; mdBook neither turns the page nor opens its search meanwhile."""
+    widget = Widget(page, name)
+    controls = widget.element.locator("button, select, input, [tabindex='0']")
+    for control in controls.all():
+        control.focus()
+        for key in ("ArrowRight", "ArrowLeft", "s", "/", "?"):
+            page.keyboard.press(key)
+        snapshot = control.aria_snapshot()
+        assert '"' in snapshot.splitlines()[0], snapshot
+    assert page.url == widget.address
+    assert not page.locator("#mdbook-search-wrapper:not(.hidden)").count()
+
+
+# Day 1: attention
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_attention_is_the_solution_s(page, causal):
+    from tiny_llm_solution.attention import causal_mask, scaled_dot_product_attention_simple
+
+    widget = Widget(page, "attention-stepper")
+    data, state = widget.data(), widget.change(causal=causal)
+    query, key, value = (mx.array(data[name], dtype=mx.float32) for name in ("query", "key", "value"))
+    mask = causal_mask(5, 5, mx.float32) if causal else None
+    expected = scaled_dot_product_attention_simple(query, key, value, mask=mask)
+    np.testing.assert_allclose(state["output"], np.array(expected), atol=1e-6)
+    # Values that are the identity: what comes out are the weights.
+    weights = scaled_dot_product_attention_simple(query, key, mx.eye(5), mask=mask)
+    np.testing.assert_allclose(state["softmax"], np.array(weights), atol=1e-6)
+    np.testing.assert_allclose(state["scaled"], np.array(query @ key.T) / 2, atol=1e-6)
+    hidden = [[x == "-Infinity" for x in row] for row in state["mask"]]
+    assert hidden == [[causal and j > i for j in range(5)] for i in range(5)]
+
+
+def test_attention_has_the_numbers_of_its_chapter(page):
+    chapter = (BOOK / "src" / "week1" / "day1.md").read_text(encoding="utf-8")
+    state = Widget(page, "attention-stepper").state()
+    for token, scores, weights in zip(widgets.TOKENS, state["scaled"], state["softmax"], strict=True):
+        assert f"| **{token}** | {' | '.join(f'{score:.2f}' for score in scores)} |" in chapter
+        assert len({f"{weight:.2f}" for weight in weights if weight}) == sum(weight > 0 for weight in weights)
+
+
+def test_attention_works_out_the_highlighted_cell(page):
+    """Every cell of every step: what stands behind the last equals sign is the cell's number."""
+    widget = Widget(page, "attention-stepper")
+    views = [
+        {"causal": causal, "step": step, "row": row, "column": column}
+        for causal, step, row, column in itertools.product([True, False], range(5), range(5), range(5))
+    ]
+    for state, text in zip(*widget.look(views, ".sum"), strict=True):
+        shown = state[["scores", "scaled", "mask", "softmax", "output"][state["step"]]][state["row"]][state["column"]]
+        result = text.rpartition("= ")[2].replace("−", "-").replace("∞", "inf")
+        assert float(result) == pytest.approx(float(shown), abs=0.00051)
+
+
+@pytest.mark.parametrize("_", range(6))
+def test_attention_by_keyboard(page, _):
+    widget = Widget(page, "attention-stepper")
+    widget.focus("#next")
+    assert widget.press("Enter")["step"] == 1
+    assert widget.press("Space")["step"] == 2
+    assert widget.press("ArrowRight", "ArrowRight", "ArrowRight")["step"] == 4
+    assert "output" in widget.said()
+    assert widget.press("ArrowLeft")["step"] == 3
+    assert widget.press("Home", "ArrowLeft")["step"] == 0
+    assert widget.press("End", "Enter")["step"] == 4
+    assert widget.press("Shift+Tab", "Enter")["step"] == 3
+    widget.focus("#cells")
+    state = widget.press("ArrowDown", "ArrowRight", "ArrowRight")
+    assert (state["row"], state["column"]) == (3, 3)
+    assert widget.press("ArrowUp", "ArrowUp", "ArrowUp", "ArrowUp")["row"] == 0
+    widget.focus("select")
+    assert widget.press("ArrowDown")["row"] == 1
+    widget.focus("[name=causal]")
+    assert not widget.press("Space")["causal"]
+    assert page.url == widget.address
+
+
+def test_attention_by_mouse(page):
+    widget = Widget(page, "attention-stepper")
+    widget.element.locator("#cells tbody tr").nth(4).locator("td").nth(0).click()
+    assert (widget.state()["row"], widget.state()["column"]) == (4, 0)
