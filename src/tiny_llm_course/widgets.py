@@ -10,18 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from .formulas import attention64, causal64, softmax64
+from .formulas import attention64, causal64, rope64, softmax64
+from .rounding import Array64
 
 TOKENS = ("That", "is", "a", "blue", "dog")
 # Day 1's five tokens. The scores of these queries and keys, over root 4, are those that its chapter prints.
 QUERY = [[0.86, -1.47, 1.08, -0.06], [-0.72, 0.31, 0.57, 1.3], [0.76, 0.31, -0.54, 1.32], [-0.61, -0.3, -1.13, 0.23], [0.35, 0.4, -0.48, 0.85]]
 KEY = [[1.09, -1.87, 0.11, -0.89], [1.57, 0.06, 1.59, 0.09], [0.76, -0.64, 0.08, -1.93], [-0.23, 1.42, -1.83, -0.82], [-1.13, -0.47, 1.39, -2.19]]
 VALUE = [[1, 0, 0.5, -1], [0, 1, -0.5, 1], [0.5, -1, 1, 0], [-1, 0.5, 1, 2], [2, 1, -1, 0.5]]
+# Day 2's query, which is its key as well: two pairs.
+PAIRS, BASE, POSITIONS = [[1, 0], [1, 0]], 100, 16
 
 
 def generated_files() -> dict[str, str]:
     """The text of every widget's file, by its name."""
-    return {"attention-stepper.md": attention_stepper()}
+    return {"attention-stepper.md": attention_stepper(), "rope-rotation.md": rope_rotation()}
 
 
 def element(name: str, data: dict[str, Any] | None, *inside: str) -> str:
@@ -63,3 +66,20 @@ def attention_stepper() -> str:
     caption = f"Attention of the query “a”, step by step, with a causal mask. Its output: {output}."
     data = {"tokens": TOKENS, "query": QUERY, "key": KEY, "value": VALUE}
     return element("attention-stepper", data, table(caption, ["step", *TOKENS], rows))
+
+
+def rope_rotation() -> str:
+    """Two ways to stand one step apart, and two to stand three."""
+    vector = np.array(PAIRS, dtype=np.float64).reshape(1, 1, 1, 4)
+
+    def turned(position: int) -> Array64:
+        return rope64(vector, [range(position, position + 1)], BASE, traditional=True).flatten()
+
+    rows = []
+    for query, key in [(1, 0), (4, 3), (15, 14), (3, 0), (15, 12)]:
+        q, k = turned(query), turned(key)
+        both = [", ".join(map(number, x)) for x in (q, k)]
+        rows.append([f"{query} and {key}", str(query - key), *both, number(float(q @ k), 4)])
+    data = {"tokens": TOKENS, "base": BASE, "positions": POSITIONS, "query": PAIRS, "key": PAIRS}
+    head = ["positions", "distance", "query", "key", "score"]
+    return element("rope-rotation", data, table("The score depends on the distance alone.", head, rows))

@@ -14,7 +14,7 @@ from tiny_llm_course.paths import BOOK
 
 mx.set_default_device(mx.cpu)
 load_solution()
-WIDGETS = {"attention-stepper": "week1/day1.html"}
+WIDGETS = {"attention-stepper": "week1/day1.html", "rope-rotation": "week1/day2.html"}
 both_themes = pytest.mark.parametrize("theme", ["light", "navy"])
 every_widget = pytest.mark.parametrize("name", WIDGETS)
 
@@ -179,3 +179,57 @@ def test_attention_by_mouse(page):
     widget = Widget(page, "attention-stepper")
     widget.element.locator("#cells tbody tr").nth(4).locator("td").nth(0).click()
     assert (widget.state()["row"], widget.state()["column"]) == (4, 0)
+
+
+# Day 2: RoPE
+
+
+@pytest.mark.parametrize("layout", ["neighbours", "halves"])
+def test_rope_is_the_solution_s(page, layout):
+    from tiny_llm_solution.positional_encoding import RoPE
+
+    widget = Widget(page, "rope-rotation")
+    data = widget.data()
+    rope = RoPE(2 * len(data["query"]), data["positions"], data["base"], traditional=layout == "neighbours")
+    positions = range(data["positions"])
+    views = [{"layout": layout, "query": query, "key": key} for query in positions for key in positions]
+    for state in widget.look(views, ".say")[0]:
+        for name in ("query", "key"):
+            x = mx.array(state["unturned"][name], dtype=mx.float32).reshape(1, 1, 1, -1)
+            expected = rope(x, slice(state[name], state[name] + 1)).flatten()
+            np.testing.assert_allclose(state["turned"][name], np.array(expected), atol=1e-6)
+        assert state["score"] == pytest.approx(np.dot(state["turned"]["query"], state["turned"]["key"]))
+
+
+def test_rope_s_score_depends_on_the_distance_alone(page):
+    widget = Widget(page, "rope-rotation")
+    views = [{"query": query, "key": key} for query in range(16) for key in range(16)]
+    scores: dict[int, list[float]] = {}
+    for state in widget.look(views, ".say")[0]:
+        scores.setdefault(state["distance"], []).append(state["score"])
+    assert all(max(same) - min(same) < 1e-12 for same in scores.values())
+    chapter = (BOOK / "src" / "week1" / "day2.md").read_text(encoding="utf-8")
+    assert all(f" {scores[distance][0]:.4f} |" in chapter for distance in range(5))
+
+
+@pytest.mark.parametrize("_", range(6))
+def test_rope_by_keyboard(page, _):
+    widget = Widget(page, "rope-rotation")
+    before = widget.state()["score"]
+    widget.focus("#on")
+    state = widget.press("Enter", "Enter", "Space")
+    assert (state["query"], state["key"]) == (7, 6)
+    assert state["score"] == pytest.approx(before)
+    assert widget.press("Shift+Tab", "Enter")["query"] == 6
+    widget.focus("#query")
+    state = widget.press("ArrowLeft", "ArrowLeft")
+    assert (state["query"], state["key"]) == (4, 5)
+    assert state["score"] == pytest.approx(before)  # the same vector on both sides: the sign does not count
+    assert widget.press("End")["query"] == 15
+    widget.focus("#on")
+    assert widget.press("Enter")["query"] == 15  # at the end of its way, and still focused
+    assert widget.element.locator("#on").get_attribute("aria-disabled") == "true"
+    assert widget.press("Shift+Tab", "Enter")["query"] == 14
+    widget.focus("[value=neighbours]")
+    assert widget.press("ArrowDown")["layout"] == "halves"
+    assert page.url == widget.address
