@@ -5,12 +5,14 @@ with numbers by the formulas in float64.
 """
 
 import json
+import tomllib
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from .formulas import attention64, causal64, rope64, softmax64
+from .paths import EMBEDDED_MODEL
 from .rounding import Array64
 
 TOKENS = ("That", "is", "a", "blue", "dog")
@@ -18,13 +20,19 @@ TOKENS = ("That", "is", "a", "blue", "dog")
 QUERY = [[0.86, -1.47, 1.08, -0.06], [-0.72, 0.31, 0.57, 1.3], [0.76, 0.31, -0.54, 1.32], [-0.61, -0.3, -1.13, 0.23], [0.35, 0.4, -0.48, 0.85]]
 KEY = [[1.09, -1.87, 0.11, -0.89], [1.57, 0.06, 1.59, 0.09], [0.76, -0.64, 0.08, -1.93], [-0.23, 1.42, -1.83, -0.82], [-1.13, -0.47, 1.39, -2.19]]
 VALUE = [[1, 0, 0.5, -1], [0, 1, -0.5, 1], [0.5, -1, 1, 0], [-1, 0.5, 1, 2], [2, 1, -1, 0.5]]
+# Day 3's models: layers, query heads, key-value heads, D, and a power of two of tokens that they take.
+MODELS = {"Qwen3-0.6B": (28, 16, 8, 128, 32768), "Qwen3-4B": (36, 32, 8, 128, 32768)}
 # Day 2's query, which is its key as well: two pairs.
 PAIRS, BASE, POSITIONS = [[1, 0], [1, 0]], 100, 16
 
 
 def generated_files() -> dict[str, str]:
     """The text of every widget's file, by its name."""
-    return {"attention-stepper.md": attention_stepper(), "rope-rotation.md": rope_rotation()}
+    return {
+        "attention-stepper.md": attention_stepper(),
+        "gqa-sharing.md": gqa_sharing(),
+        "rope-rotation.md": rope_rotation(),
+    }
 
 
 def element(name: str, data: dict[str, Any] | None, *inside: str) -> str:
@@ -83,3 +91,21 @@ def rope_rotation() -> str:
     data = {"tokens": TOKENS, "base": BASE, "positions": POSITIONS, "query": PAIRS, "key": PAIRS}
     head = ["positions", "distance", "query", "key", "score"]
     return element("rope-rotation", data, table("The score depends on the distance alone.", head, rows))
+
+
+def gqa_sharing() -> str:
+    """What the cache of each model takes, with other numbers of key-value heads than it has too."""
+    recipe = tomllib.loads((EMBEDDED_MODEL / "recipe.toml").read_text(encoding="utf-8"))["model"]
+    names = ("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings")
+    models = {EMBEDDED_MODEL.name: tuple(recipe[name] for name in names), **MODELS}
+    rows, data = [], []
+    for name, (layers, heads, own, dims, context) in models.items():
+        for kv_heads in (heads, own, 1):
+            count = 2 * layers * kv_heads * dims * 2
+            rows.append([name, str(heads), str(kv_heads), f"{count:,}", f"{count * 2048 / 2**20:g} MiB"])
+        data.append(
+            {"name": name, "layers": layers, "heads": heads, "kv_heads": own, "head_dim": dims, "context": context}
+        )
+    caption = "Bytes of the keys and values that are kept, in two-byte numbers"
+    head = ["model", "query heads", "key-value heads", "a token", "2048 tokens"]
+    return element("gqa-sharing", {"bytes": 2, "models": data}, table(caption, head, rows))

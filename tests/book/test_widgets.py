@@ -14,7 +14,11 @@ from tiny_llm_course.paths import BOOK
 
 mx.set_default_device(mx.cpu)
 load_solution()
-WIDGETS = {"attention-stepper": "week1/day1.html", "rope-rotation": "week1/day2.html"}
+WIDGETS = {
+    "attention-stepper": "week1/day1.html",
+    "rope-rotation": "week1/day2.html",
+    "gqa-sharing": "week1/day3.html",
+}
 both_themes = pytest.mark.parametrize("theme", ["light", "navy"])
 every_widget = pytest.mark.parametrize("name", WIDGETS)
 
@@ -232,4 +236,77 @@ def test_rope_by_keyboard(page, _):
     assert widget.press("Shift+Tab", "Enter")["query"] == 14
     widget.focus("[value=neighbours]")
     assert widget.press("ArrowDown")["layout"] == "halves"
+    assert page.url == widget.address
+
+
+# Day 3: grouped-query attention
+
+
+def test_gqa_counts_the_bytes_of_real_arrays(page):
+    widget = Widget(page, "gqa-sharing")
+    models = widget.data()["models"]
+    views = [
+        {"model": number, "kv_heads": kv_heads, "tokens": tokens}
+        for number, model in enumerate(models)
+        for kv_heads in range(1, model["heads"] + 1)
+        for tokens in range(8, model["context"].bit_length())
+        if model["heads"] % kv_heads == 0
+    ]
+    states, texts = widget.look(views, ".sum")
+    assert len(states) > 80
+    for view, state, text in zip(views, states, texts, strict=True):
+        model = models[state["model"]]
+        shape = (1, view["kv_heads"], 2 ** view["tokens"], model["head_dim"])
+        arrays = [mx.zeros(shape, dtype=mx.bfloat16) for _ in range(2 * model["layers"])]  # never evaluated
+        assert state["bytes"] == sum(array.nbytes for array in arrays)
+        assert state["perToken"] * 2 ** view["tokens"] == state["bytes"]
+        assert f"= {state['perToken']:,} bytes a token" in text
+        assert f"= {state['bytes']:,} bytes =" in text
+
+
+def test_gqa_has_the_numbers_of_its_chapter(page):
+    states, texts = Widget(page, "gqa-sharing").look(
+        [{"model": 2, "kv_heads": kv_heads, "tokens": 12} for kv_heads in (32, 8, 1)], ".sum"
+    )
+    assert [state["bytes"] // 2**20 for state in states] == [2304, 576, 72]
+    assert [text.rpartition("= ")[2] for text in texts] == ["2.25 GiB", "576 MiB", "72 MiB"]
+
+
+def test_gqa_shares_as_the_solution_does(page):
+    """Another key-value head changes the query heads that read it, and no others."""
+    from tiny_llm_solution.attention import scaled_dot_product_attention_grouped
+
+    widget = Widget(page, "gqa-sharing")
+    models = widget.data()["models"]
+    views = [
+        {"model": number, "kv_heads": kv_heads}
+        for number, model in enumerate(models)
+        for kv_heads in range(1, model["heads"] + 1)
+        if model["heads"] % kv_heads == 0
+    ]
+    mx.random.seed(0)
+    for state in widget.look(views, ".say")[0]:
+        query = mx.random.normal((state["heads"], 3, 4))
+        key, value = mx.random.normal((state["kvHeads"], 5, 4)), mx.random.normal((state["kvHeads"], 5, 4))
+        before = scaled_dot_product_attention_grouped(query, key, value)
+        for head in range(state["kvHeads"]):
+            left = (mx.arange(state["kvHeads"]) != head)[:, None, None]
+            after = scaled_dot_product_attention_grouped(query, key * left, value * left)
+            changed = mx.any(after != before, axis=(1, 2)).tolist()
+            assert changed == [read == head for read in state["reads"]]
+
+
+@pytest.mark.parametrize("_", range(6))
+def test_gqa_by_keyboard(page, _):
+    widget = Widget(page, "gqa-sharing")
+    assert (widget.state()["name"], widget.state()["kvHeads"]) == ("tiny-qwen3", 2)
+    widget.focus("#kv")
+    assert widget.press("ArrowRight")["kvHeads"] == 3
+    assert widget.press("End")["kvHeads"] == 6
+    assert "multi-head" in widget.said()
+    assert widget.press("Home")["kvHeads"] == 1
+    assert widget.press("Shift+Tab", "ArrowDown", "ArrowDown")["name"] == "Qwen3-4B"
+    assert widget.state()["kvHeads"] == 8
+    assert "This is what the model has." in widget.said()
+    assert widget.press("Tab", "Tab", "ArrowRight")["tokens"] == 8192
     assert page.url == widget.address
