@@ -1,10 +1,10 @@
 """What the book's widgets are given and what stands in their place without JavaScript, made from the course's code.
 
-Each is a file of `book/src/generated/`: a custom element of `book/widgets/`, its data as JSON, and a table for print
-with numbers by the formulas in float64.
+Each is a file of `book/src/generated/`: a custom element of `book/widgets/`, its data as JSON, and a table for print.
 """
 
 import json
+import re
 import tomllib
 from html import escape
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from .formulas import attention64, causal64, rope64, softmax64
-from .paths import EMBEDDED_MODEL
+from .packages import load_solution
+from .paths import BOOK, EMBEDDED_MODEL
 from .rounding import Array64
 
 TOKENS = ("That", "is", "a", "blue", "dog")
@@ -24,6 +25,8 @@ VALUE = [[1, 0, 0.5, -1], [0, 1, -0.5, 1], [0.5, -1, 1, 0], [-1, 0.5, 1, 2], [2,
 MODELS = {"Qwen3-0.6B": (28, 16, 8, 128, 32768), "Qwen3-4B": (36, 32, 8, 128, 32768)}
 # Day 2's query, which is its key as well: two pairs.
 PAIRS, BASE, POSITIONS = [[1, 0], [1, 0]], 100, 16
+# Day 7's prompt, how many of its continuations have a name, and how far a logit may be off on another machine.
+PROMPT, NAMED, CLOSE = "That is a blue", 12, 0.01
 
 
 def generated_files() -> dict[str, str]:
@@ -32,6 +35,7 @@ def generated_files() -> dict[str, str]:
         "attention-stepper.md": attention_stepper(),
         "gqa-sharing.md": gqa_sharing(),
         "rope-rotation.md": rope_rotation(),
+        "sampling-sliders.md": sampling_sliders(),
     }
 
 
@@ -109,3 +113,55 @@ def gqa_sharing() -> str:
     caption = "Bytes of the keys and values that are kept, in two-byte numbers"
     head = ["model", "query heads", "key-value heads", "a token", "2048 tokens"]
     return element("gqa-sharing", {"bytes": 2, "models": data}, table(caption, head, rows))
+
+
+def sampling_sliders() -> str:
+    """The likeliest tokens as they are, and as each filter leaves them."""
+    load_solution()
+    import mlx.core as mx
+    from tiny_llm_solution.sampler import keep_min_p, keep_top_k, keep_top_p
+
+    data = next_token_logits()
+    logits = mx.array([data["logits"]])
+    columns = {
+        "as it is": logits,
+        "temperature 0.5": logits / 0.5,
+        "top-k 5": keep_top_k(logits, 5),
+        "top-p 0.5": keep_top_p(logits, 0.5),
+        "min-p 0.5": keep_min_p(logits, 0.5),
+    }
+    shares = [softmax64(np.array(column[0], dtype=np.float64), -1) for column in columns.values()]
+    rows = [
+        [token, number(data["logits"][i]), *(number(share[i], 3) for share in shares)]
+        for i, token in enumerate(data["tokens"])
+    ]
+    rows.append([f"{logits.size - NAMED} others", "", *(number(share[NAMED:].sum(), 3) for share in shares)])
+    caption = f"The likeliest tokens after “{PROMPT}”, by the model that comes with the course"
+    return element("sampling-sliders", data, table(caption, ["token", "logit", *columns], rows))
+
+
+def next_token_logits() -> dict[str, Any]:
+    """All logits after the prompt, from the largest down, and the texts of the first; a space is shown as ␣.
+
+    Machines differ in the last digits, so the logits in the book stay as long as they are close. They stay too where
+    the model is not there to be asked.
+    """
+    file = BOOK / "src" / "generated" / "sampling-sliders.md"
+    old: dict[str, Any] = {}
+    if file.exists():
+        script = re.search(r"<script[^>]*>(.*)</script>", file.read_text(encoding="utf-8"))
+        old = json.loads(script[1]) if script else {}
+    if old and not (EMBEDDED_MODEL / "model.safetensors").exists():
+        return old
+    import mlx.core as mx
+
+    from .engine import load_engine
+
+    engine = load_engine(None, solution=True, dtype="float32")
+    logits = np.array(engine.model(mx.array([engine.encode(PROMPT)]))[0, -1].astype(mx.float32), dtype=np.float64)
+    order = np.argsort(-logits, kind="stable")
+    found = logits[order]
+    if old.get("prompt") == PROMPT and len(old["logits"]) == len(found) and np.allclose(old["logits"], found, 0, CLOSE):
+        return old
+    texts = [engine.tokenizer.decode([int(token)]).replace(" ", "␣") for token in order[:NAMED]]
+    return {"prompt": PROMPT, "tokens": texts, "logits": [round(float(logit), 3) for logit in found]}

@@ -18,6 +18,7 @@ WIDGETS = {
     "attention-stepper": "week1/day1.html",
     "rope-rotation": "week1/day2.html",
     "gqa-sharing": "week1/day3.html",
+    "sampling-sliders": "week1/day7.html",
 }
 both_themes = pytest.mark.parametrize("theme", ["light", "navy"])
 every_widget = pytest.mark.parametrize("name", WIDGETS)
@@ -309,4 +310,87 @@ def test_gqa_by_keyboard(page, _):
     assert widget.state()["kvHeads"] == 8
     assert "This is what the model has." in widget.said()
     assert widget.press("Tab", "Tab", "ArrowRight")["tokens"] == 8192
+    assert page.url == widget.address
+
+
+# Day 7: sampling
+
+GRID = [
+    {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    for temperature in (0, 0.3, 0.7, 1, 2)
+    for top_k in (0, 1, 7, 50)
+    for top_p in (0, 0.31, 0.9, 1)
+    for min_p in (0, 0.05, 0.4, 1)
+]
+
+
+def test_sampling_is_the_solution_s(page):
+    """The probabilities and what is left, in every combination of settings."""
+    from tiny_llm_solution.basics import softmax
+    from tiny_llm_solution.sampler import keep_min_p, keep_top_k, keep_top_p
+
+    widget = Widget(page, "sampling-sliders")
+    logits = mx.array([widget.data()["logits"]])
+    states, texts = widget.look(GRID, ".say")
+    for view, state, text in zip(GRID, states, texts, strict=True):
+        if view["temperature"]:  # in the order of `make_sampler`
+            left = logits / view["temperature"]
+            left = keep_top_k(left, view["top_k"]) if view["top_k"] else left
+            left = keep_min_p(keep_top_p(left, view["top_p"]), view["min_p"])
+        else:
+            left = mx.where(mx.arange(logits.size) == mx.argmax(logits), logits, -mx.inf)
+        np.testing.assert_allclose(state["probabilities"], np.array(softmax(left, -1)[0]), atol=1e-6, err_msg=str(view))
+        assert [not by for by in state["dropped"]] == mx.isfinite(left)[0].tolist(), view
+        assert text.startswith(f"{mx.isfinite(left).sum().item()} of {logits.size} tokens are left")
+
+
+def test_sampling_goes_in_the_order_of_the_sampler(page):
+    """What `make_sampler` draws in 300 calls is left in the widget, where another order would have dropped it."""
+    from tiny_llm_solution.sampler import make_sampler
+
+    widget = Widget(page, "sampling-sliders")
+    logits = mx.array([widget.data()["logits"]] * 300)
+    settings = {"top_k": 5, "top_p": 0.55, "min_p": 0.2}
+    state = widget.change(temperature=2, **settings)
+    drawn = make_sampler(temp=2, seed=3, **settings)(logits, [[]] * 300).tolist()
+    assert {place for place, by in enumerate(state["dropped"]) if not by} == set(drawn)
+
+
+def test_sampling_shows_its_probabilities(page):
+    widget = Widget(page, "sampling-sliders")
+    state = widget.change(temperature=0.7, top_k=9)
+    rows = [row.locator("td").nth(1).inner_text() for row in widget.element.locator(".live tbody tr").all()]
+    assert rows[:-1] == [f"{p:.3f}" for p in state["probabilities"][:12]]
+    assert rows[-1] == "0.000"
+    assert widget.element.locator("tr.dropped").count() == 4
+
+
+def test_sampling_draws_what_is_left(page):
+    widget = Widget(page, "sampling-sliders")
+    widget.change(top_k=3)
+    draws = widget.element.evaluate("e => Array.from({length: 3000}, () => e.drawOne())")
+    shares = np.bincount(draws) / len(draws)
+    np.testing.assert_allclose(shares, widget.state()["probabilities"][:3], atol=0.04)
+
+
+def test_the_logits_in_the_book_are_those_of_the_embedded_model():
+    data = widgets.next_token_logits()
+    assert f'"logits": {json.dumps(data["logits"])}' in (BOOK / "src/generated/sampling-sliders.md").read_text("utf-8")
+    assert data["logits"] == sorted(data["logits"], reverse=True)
+
+
+@pytest.mark.parametrize("_", range(6))
+def test_sampling_by_keyboard(page, _):
+    widget = Widget(page, "sampling-sliders")
+    widget.focus("#temperature")
+    assert widget.press("ArrowLeft", "ArrowLeft")["temperature"] == 0.9
+    assert widget.press("Tab", "ArrowRight", "ArrowRight", "ArrowRight")["top_k"] == 3
+    assert "top-k drops 2045" in widget.said()
+    assert widget.press("Tab", "ArrowLeft")["top_p"] == 0.99
+    assert widget.press("Tab", "End")["min_p"] == 1
+    assert widget.said().startswith("1 of 2048 tokens")
+    widget.press("Tab", "Tab", "Enter")
+    assert widget.element.locator(".drawn").inner_text().count(widget.data()["tokens"][0]) == 10
+    state = widget.press("Shift+Tab", "Space")
+    assert (state["temperature"], state["top_k"], state["top_p"], state["min_p"]) == (1, 0, 1, 0)
     assert page.url == widget.address
