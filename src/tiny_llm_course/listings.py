@@ -6,7 +6,7 @@ A chapter includes these files, so that a signature, a docstring, a hint or a nu
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import widgets
+from . import engine_map, widgets
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .registry import Course, Day, Target, Task, load_course
 from .stubs import listing
@@ -19,7 +19,7 @@ def generated_files(course: Course) -> dict[str, str]:
     """The text of every file of `book/src/generated/`, by its name.
 
     `1.1-tasks.md` is a day's minutes, files and tasks; `1.1.2-signature.md` and `1.1.2-hints.md` belong to a task;
-    what a widget is given has the name of its element.
+    `1.1-map.md` is the engine with a day's parts lit; what a widget is given has the name of its element.
     """
     files = {}
     for day in (day for week in course.weeks for day in week.days):
@@ -27,7 +27,7 @@ def generated_files(course: Course) -> dict[str, str]:
         for task in day.tasks:
             files[f"{task.id}-signature.md"] = _signature(task)
             files[f"{task.id}-hints.md"] = _hints(task)
-    return files | widgets.generated_files()
+    return files | engine_map.generated_files(course) | widgets.generated_files()
 
 
 def write() -> list[str]:

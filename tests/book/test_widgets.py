@@ -34,17 +34,17 @@ class Widget:
         self.element.locator(".live").wait_for()
         self.address = page.url
 
-    def look(self, views: list[dict[str, Any]], selector: str) -> tuple[list[dict[str, Any]], list[str]]:
-        """The state, and the text of a part, in each of the views. JSON has no infinities: they come as strings."""
-        script = """(element, [views, selector]) => JSON.stringify([
-            views.map((view) => { element.change(view); return element.state; }),
-            views.map((view) => { element.change(view); return element.$(selector).textContent; }),
+    def look(self, views: list[dict[str, Any] | None], selector: str) -> tuple[list[dict[str, Any]], list[str]]:
+        """The state, and the text of a part, in each of the views (None: as it is). JSON has no infinities: they come as strings."""
+        script = """(element, [views, selector], show = (view) => view && element.change(view)) => JSON.stringify([
+            views.map((view) => { show(view); return element.state; }),
+            views.map((view) => { show(view); return element.$(selector).textContent; }),
         ], (_, x) => Math.abs(x) === Infinity ? String(x) : x)"""
         states, texts = json.loads(self.element.evaluate(script, [views, selector]))
         return states, texts
 
     def state(self) -> dict[str, Any]:
-        return self.change()
+        return self.look([None], ".say")[0][0]
 
     def change(self, **view: Any) -> dict[str, Any]:
         return self.look([view], ".say")[0][0]
@@ -113,6 +113,45 @@ def test_every_control_has_a_name_and_keeps_its_keys(page, name):
         assert '"' in snapshot.splitlines()[0], snapshot
     assert page.url == widget.address
     assert not page.locator("#mdbook-search-wrapper:not(.hidden)").count()
+
+
+# The engine's map, which needs no script
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+@both_themes
+def test_the_map_fits_the_page(page):
+    page.goto("week1/day3.html")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for box in page.locator(".engine-map a").all():
+        place = box.bounding_box()
+        assert place["x"] >= 0
+        assert place["x"] + place["width"] <= page.viewport_size["width"]
+
+
+def test_the_map_lights_today_s_boxes(page):
+    """Those of the open chapter; past days are ticked, and every day of the week has a box."""
+    seen = set()
+    for day in range(1, 8):
+        page.goto(f"week1/day{day}.html")
+        boxes = page.locator(".engine-map a").evaluate_all(
+            "links => links.map(a => [a.getAttribute('href'), a.ariaCurrent, a.className, a.textContent])"
+        )
+        for address, current, name, text in boxes:
+            made = int(address.removeprefix("day").removesuffix(".html"))
+            seen.add(made)
+            assert (current == "page") == (made == day)
+            assert name == ("done" if made < day else "later" if made > day else "")
+            assert text.startswith("✓ ") == (made < day)
+        assert page.locator(".engine-map a[aria-current]").count() >= 1
+    assert seen == set(range(1, 8))
+
+
+def test_the_map_s_boxes_lead_to_their_chapters_by_keyboard(page):
+    page.goto("week1/overview.html")
+    page.locator(".engine-map a", has_text="RoPE").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/week1/day2.html")
 
 
 # Day 1: attention
