@@ -16,7 +16,14 @@
       const exps = row.map((s) => Math.exp(s - Math.max(...row)));
       return exps.map((e) => e / exps.reduce((a, b) => a + b, 0));
     });
-    const output = softmax.map((weights) => value[0].map((_, d) => dot(weights, value.map((v) => v[d]))));
+    const output = softmax.map((weights) =>
+      value[0].map((_, d) =>
+        dot(
+          weights,
+          value.map((v) => v[d]),
+        ),
+      ),
+    );
     return { scores, scaled, mask, softmax, output };
   };
 
@@ -47,7 +54,8 @@
           li { padding: 0 0.5em; border-bottom: 3px solid transparent; }
           li[aria-current] { border-color: var(--links, #06c); font-weight: 600; }
           li + li::before { content: "→ "; margin-left: -1.1em; font-weight: 400; }
-          #cells td { cursor: pointer; background: color-mix(in srgb, var(--links, #06c) calc(var(--w, 0) * 40%), var(--bg, #fff)); }
+          #cells td { cursor: pointer;
+            background: color-mix(in srgb, var(--links, #06c) calc(var(--w, 0) * 40%), var(--bg, #fff)); }
           td.hidden { border-style: dashed; }
           tr.now td, td.used { border-color: var(--fg, #000); }
           td.cell { outline: 3px solid var(--links, #06c); outline-offset: -1px; }
@@ -119,9 +127,13 @@
         else item.removeAttribute("aria-current");
       });
       const heads = name === "output" ? this.data.value[0].map((_, d) => `feature ${d}`) : this.data.tokens;
+      const columns = heads.map((head) => `<th scope="col">${escape(head)}</th>`);
       const line = (numbers, i) => {
         const cells = numbers.map((x, j) => {
-          const classes = [i === row && j === this.column ? "cell" : "", causal && step > 1 && step < 4 && j > i ? "hidden" : ""];
+          const classes = [
+            i === row && j === this.column ? "cell" : "",
+            causal && step > 1 && step < 4 && j > i ? "hidden" : "",
+          ];
           const shade = name === "softmax" ? ` style="--w:${x.toFixed(3)}"` : "";
           return `<td class="${classes.join(" ")}"${shade}>${x === 0 ? "0" : number(x)}</td>`;
         });
@@ -130,7 +142,7 @@
       };
       const caption = name === "output" ? "One row for each query" : "One row for each query, one column for each key";
       this.$("#cells").innerHTML = `<table><caption>${caption}</caption>
-        <thead><tr><td style="border:0"></td>${heads.map((head) => `<th scope="col">${escape(head)}</th>`).join("")}</tr></thead>
+        <thead><tr><td style="border:0"></td>${columns.join("")}</tr></thead>
         <tbody>${steps[name].map(line).join("")}</tbody></table>`;
       this.$("#vectors").innerHTML = this.vectors(name);
       this.$(".sum").textContent = this.sum(steps, name);
@@ -179,7 +191,11 @@
       }
       const used = tokens.map((_, s) => s).filter((s) => steps.softmax[i][s] > 0);
       const weights = used.map((s) => steps.softmax[i][s]);
-      return `${products(weights, used.map((s) => value[s][j]), 3)} = ${number(steps.output[i][j], 3)}`;
+      return `${products(
+        weights,
+        used.map((s) => value[s][j]),
+        3,
+      )} = ${number(steps.output[i][j], 3)}`;
     }
 
     words(steps, name) {
@@ -187,15 +203,16 @@
       const { row, causal } = this.view;
       const token = `“${tokens[row]}”`;
       const weights = steps.softmax[row];
+      const output = steps.output[row].map((x) => number(x));
       const best = weights.indexOf(Math.max(...weights));
       const texts = {
         scores: `The query of ${token} meets each key: a dot product of ${query[0].length} numbers.`,
-        scaled: `Every score is divided by the root of D = ${query[0].length}. These are the scores of the table above.`,
+        scaled: `Every score is divided by the root of D = ${query[0].length}. This is the table above.`,
         mask: causal
           ? `${token} may look at ${row + 1} of ${tokens.length} tokens. To the rest, minus infinity is added.`
           : "Without the mask, every query may look at every key.",
         softmax: `The weights of ${token} sum to 1. The largest, ${number(weights[best])}, goes to “${tokens[best]}”.`,
-        output: `The output of ${token} is the weighted sum of the values: ${steps.output[row].map((x) => number(x)).join(", ")}.`,
+        output: `The output of ${token} is the weighted sum of the values: ${output.join(", ")}.`,
       };
       return `Step ${STEPS.indexOf(name) + 1} of ${STEPS.length}, ${name}. ${texts[name]}`;
     }

@@ -55,7 +55,7 @@ class BookWidget extends HTMLElement {
     if (line.textContent !== text) line.textContent = text; // said again only when it has changed
   }
 
-  /** A button at the end of its way is dimmed. Never `disabled`: that would drop the focus, and the next key with it. */
+  /** A button at the end of its way is dimmed, never `disabled`: that would drop the focus, and the next key too. */
   dim(selector, dimmed) {
     this.$(selector).setAttribute("aria-disabled", String(dimmed));
   }

@@ -27,7 +27,8 @@
           <label>Model <select name="model" data-number="yes">${options.join("")}</select></label>
         </div>
         <div class="sliders">
-          <label for="kv">Key-value heads</label><input type="range" id="kv" min="0" step="1"><output id="at-kv"></output>
+          <label for="kv">Key-value heads</label>
+          <input type="range" id="kv" min="0" step="1"><output id="at-kv"></output>
           <label for="tokens">Tokens</label>
           <input type="range" id="tokens" name="tokens" min="${SHORTEST}" step="1"><output id="at-tokens"></output>
         </div>
@@ -88,10 +89,13 @@
       this.$("#at-kv").textContent = `${kvHeads} of ${heads}`;
       this.$("#at-tokens").textContent = grouped(tokens);
       this.picture(heads, kvHeads, reads);
+      const factors = ["2 (K, V)", `${layers} layers`, `${kvHeads} heads`, `D ${head_dim}`, `${this.data.bytes} bytes`];
       this.$(".sum").innerHTML = [
-        `2 (K, V) · ${layers} layers · ${kvHeads} heads · D ${head_dim} · ${this.data.bytes} bytes = ${grouped(perToken)} bytes a token`,
+        `${factors.join(" · ")} = ${grouped(perToken)} bytes a token`,
         `${grouped(perToken)} · ${grouped(tokens)} tokens = ${grouped(bytes)} bytes = ${size(bytes)}`,
-      ].map((line) => `<span>${line}</span>`).join("");
+      ]
+        .map((line) => `<span>${line}</span>`)
+        .join("");
       const group = heads / kvHeads;
       const share = group === 1 ? "every query head has its own" : `each is read by ${group} query heads`;
       const saved = group === 1 ? "nothing is saved" : `the cache is 1/${group} of that of multi-head attention`;
@@ -103,8 +107,11 @@
       const [step, box] = [Math.max(26, 52 - heads), 22];
       const width = Math.max(heads * step, 180) + 4;
       const x = (i, count) => ((i + 0.5) * width) / count;
-      const head = (at, y, text) => `<rect x="${(at - box / 2).toFixed(1)}" y="${y}" width="${box}" height="${box}" rx="4"/>
-        <text x="${at.toFixed(1)}" y="${y + 15}" text-anchor="middle">${text}</text>`;
+      const head = (at, y, text) => {
+        const left = (at - box / 2).toFixed(1);
+        return `<rect x="${left}" y="${y}" width="${box}" height="${box}" rx="4"/>
+          <text x="${at.toFixed(1)}" y="${y + 15}" text-anchor="middle">${text}</text>`;
+      };
       const groups = Array.from({ length: kvHeads }, (_, j) => {
         const readers = reads.flatMap((read, h) => (read === j ? [h] : []));
         const lines = readers.map((h) => `<path d="M${x(h, heads).toFixed(1)} 46L${x(j, kvHeads).toFixed(1)} 104"/>`);
@@ -114,8 +121,11 @@
       const svg = this.$("svg");
       svg.setAttribute("viewBox", `0 0 ${width} 146`);
       svg.setAttribute("width", width);
-      this.$("svg g").innerHTML = `<text x="2" y="14">query heads</text>${groups.join("")}<text x="2" y="142">key-value heads</text>`;
-      this.$("#heads-title").textContent = `${heads} query heads above, ${kvHeads} key-value heads below; query head h reads key-value head h // ${heads / kvHeads}.`;
+      this.$("svg g").innerHTML =
+        `<text x="2" y="14">query heads</text>${groups.join("")}<text x="2" y="142">key-value heads</text>`;
+      this.$("#heads-title").textContent =
+        `${heads} query heads above, ${kvHeads} key-value heads below; ` +
+        `query head h reads key-value head h // ${heads / kvHeads}.`;
     }
   }
   customElements.define("gqa-sharing", GqaSharing);

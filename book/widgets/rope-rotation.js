@@ -20,7 +20,8 @@
     get markup() {
       const last = this.data.positions - 1;
       const slider = (name, title) => `<label for="${name}">${title}</label>
-        <input type="range" id="${name}" name="${name}" min="0" max="${last}" step="1"><output id="at-${name}"></output>`;
+        <input type="range" id="${name}" name="${name}" min="0" max="${last}" step="1">
+        <output id="at-${name}"></output>`;
       return `<div class="sliders">${slider("query", "Query at")}${slider("key", "Key at")}</div>
         <div class="bar">
           <button type="button" id="back">Both one back</button><button type="button" id="on">Both one on</button>
@@ -30,8 +31,10 @@
           </fieldset>
         </div>
         <div class="pictures">
-          <svg id="dials" viewBox="0 0 320 172" role="img" aria-labelledby="dials-title"><title id="dials-title"></title><g></g></svg>
-          <svg id="curve" viewBox="0 0 400 172" role="img" aria-labelledby="curve-title"><title id="curve-title"></title><g></g></svg>
+          <svg id="dials" viewBox="0 0 320 172" role="img" aria-labelledby="dials-title">
+            <title id="dials-title"></title><g></g></svg>
+          <svg id="curve" viewBox="0 0 400 172" role="img" aria-labelledby="curve-title">
+            <title id="curve-title"></title><g></g></svg>
         </div>
         <div class="scroll" tabindex="0" role="group" aria-label="The turned vectors"></div>
         <style>
@@ -56,7 +59,8 @@
 
     both(steps) {
       const { query, key } = this.view;
-      if (this.within(query + steps) && this.within(key + steps)) this.change({ query: query + steps, key: key + steps });
+      if (this.within(query + steps) && this.within(key + steps))
+        this.change({ query: query + steps, key: key + steps });
     }
 
     within(position) {
@@ -106,7 +110,10 @@
       const hands = [this.turned(this.data.query, query), this.turned(this.data.key, key)];
       this.$("#dials g").innerHTML = hands[0].map((hand, i) => this.dial(i, hand, hands[1][i])).join("");
       this.$("#dials-title").textContent = hands[0]
-        .map((hand, i) => `Pair ${i}: query at ${number(query * this.pace(i))} radians, key at ${number(key * this.pace(i))}.`)
+        .map(
+          (hand, i) =>
+            `Pair ${i}: query at ${number(query * this.pace(i))} radians, key at ${number(key * this.pace(i))}.`,
+        )
         .join(" ");
       this.curve();
       this.$(".scroll").innerHTML = this.table(hands);
@@ -141,24 +148,33 @@
       const far = this.data.positions - 1;
       const scores = Array.from({ length: 2 * far + 1 }, (_, i) => this.score(i - far, 0));
       const [low, high] = [Math.floor(Math.min(...scores)), Math.ceil(Math.max(...scores))];
-      const line = Array.from({ length: 8 * far + 1 }, (_, i) => i / 4 - far);
       const point = (distance, score) => [
         (30 + (360 * (distance + far)) / (2 * far)).toFixed(1),
         (10 + (120 * (high - score)) / (high - low)).toFixed(1),
       ];
-      const dots = scores.map((score, i) => point(i - far, score)).map(([x, y]) => `<circle cx="${x}" cy="${y}" r="2.5"/>`);
+      const dots = scores
+        .map((score, i) => point(i - far, score))
+        .map(([x, y]) => `<circle cx="${x}" cy="${y}" r="2.5"/>`);
+      const between = Array.from({ length: 8 * far + 1 }, (_, i) => i / 4 - far);
+      const line = between.map((distance) => point(distance, this.score(distance, 0)).join(" "));
       const distance = this.view.query - this.view.key;
       const [x, y] = point(distance, this.score(this.view.query, this.view.key));
-      const ticks = [-far, 0, far].map((d) => `<text x="${point(d, 0)[0]}" y="147" text-anchor="middle">${number(d, 0)}</text>`);
-      const marks = [low, 0, high].map((s) => `<text x="22" y="${point(0, s)[1]}" dy="4" text-anchor="end">${number(s, 0)}</text>`);
-      this.$("#curve g").innerHTML = `<path class="axis" d="M30 ${point(0, 0)[1]}H390M30 10V130"/>${ticks.join("")}${marks.join("")}
+      const ticks = [-far, 0, far].map(
+        (d) => `<text x="${point(d, 0)[0]}" y="147" text-anchor="middle">${number(d, 0)}</text>`,
+      );
+      const marks = [low, 0, high].map(
+        (s) => `<text x="22" y="${point(0, s)[1]}" dy="4" text-anchor="end">${number(s, 0)}</text>`,
+      );
+      this.$("#curve g").innerHTML =
+        `<path class="axis" d="M30 ${point(0, 0)[1]}H390M30 10V130"/>${ticks.join("")}${marks.join("")}
         <text x="210" y="166" text-anchor="middle">distance, query − key; upwards: the score</text>
-        <path class="axis" d="M${x} 130V${y}"/><path class="axis" d="M${line.map((d) => point(d, this.score(d, 0)).join(" ")).join("L")}"/>
+        <path class="axis" d="M${x} 130V${y}"/><path class="axis" d="M${line.join("L")}"/>
         <g class="dots">${dots.join("")}</g><circle class="here" cx="${x}" cy="${y}" r="6"/>`;
-      this.$("#curve-title").textContent = `The score against the distance, from ${-far} to ${far}; at ${distance} it is ${number(
-        this.score(this.view.query, this.view.key),
-        4,
-      )}.`;
+      this.$("#curve-title").textContent =
+        `The score against the distance, from ${-far} to ${far}; at ${distance} it is ${number(
+          this.score(this.view.query, this.view.key),
+          4,
+        )}.`;
     }
 
     table(hands) {
@@ -170,9 +186,10 @@
       };
       const heads = pairs.map((pair) => `<th scope="col">pair ${pair}</th>`);
       const named = (title, at) => title + (this.data.tokens[at] ? ` “${this.data.tokens[at]}”` : "");
+      const rows = ["query", "key"].map((name, i) => line(named(name, this.view[name]), hands[i]));
       return `<table><caption>The turned vectors, feature by feature as in memory</caption>
         <thead><tr><td style="border:0"></td>${heads.join("")}</tr></thead>
-        <tbody>${line(named("query", this.view.query), hands[0])}${line(named("key", this.view.key), hands[1])}</tbody></table>`;
+        <tbody>${rows.join("")}</tbody></table>`;
     }
   }
   customElements.define("rope-rotation", RopeRotation);

@@ -18,7 +18,10 @@
   const filter = (logits, { temperature, top_k, top_p, min_p }) => {
     const dropped = logits.map(() => "");
     if (temperature === 0) {
-      return { dropped: dropped.map((_, i) => (i ? "temperature" : "")), probabilities: logits.map((_, i) => (i ? 0 : 1)) };
+      return {
+        dropped: dropped.map((_, i) => (i ? "temperature" : "")),
+        probabilities: logits.map((_, i) => (i ? 0 : 1)),
+      };
     }
     let left = logits.map((logit) => logit / temperature);
     const drop = (name, keeps) => {
@@ -56,10 +59,14 @@
     }
 
     get markup() {
-      const sliders = Object.entries(RANGES).map(([name, [min, max, step]]) => `<label for="${name}">${TITLES[name]}</label>
-        <input type="range" id="${name}" name="${name}" min="${min}" max="${max}" step="${step}"><output id="at-${name}"></output>`);
+      const sliders = Object.entries(RANGES).map(
+        ([name, [min, max, step]]) => `<label for="${name}">${TITLES[name]}</label>
+        <input type="range" id="${name}" name="${name}" min="${min}" max="${max}" step="${step}">
+        <output id="at-${name}"></output>`,
+      );
       return `<div class="sliders">${sliders.join("")}</div>
-        <div class="bar"><button type="button" id="off">All off</button><button type="button" id="draw">Draw ten</button></div>
+        <div class="bar"><button type="button" id="off">All off</button>
+          <button type="button" id="draw">Draw ten</button></div>
         <table><caption>After “${escape(this.data.prompt)}”. The outline is the model's own probability.</caption>
           <tbody></tbody></table>
         <p class="drawn"></p>
@@ -116,7 +123,12 @@
       this.$(".drawn").textContent = "";
       const { tokens } = this.data;
       const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
-      const rows = tokens.map((token, i) => [token, this.own[i], probabilities[i], dropped[i] && (TITLES[dropped[i]] === "temperature" ? "T = 0" : TITLES[dropped[i]])]);
+      const rows = tokens.map((token, i) => [
+        token,
+        this.own[i],
+        probabilities[i],
+        dropped[i] === "temperature" ? "T = 0" : TITLES[dropped[i]] || "",
+      ]);
       const others = dropped.slice(tokens.length).filter((name) => !name).length;
       rows.push([
         `${dropped.length - tokens.length} others`,

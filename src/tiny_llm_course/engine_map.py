@@ -1,4 +1,4 @@
-"""The map of the engine that every chapter of week 1 shows: a box for each part, today's lit, those of past days ticked.
+"""The map of the engine that every chapter of week 1 shows: a box for each part, today's lit, past ones ticked.
 
 Lists of links, arranged by `book/widgets/engine-map.css`: they wrap on a narrow page, and need no script.
 """

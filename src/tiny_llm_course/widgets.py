@@ -16,10 +16,23 @@ from .packages import load_solution
 from .paths import BOOK, EMBEDDED_MODEL
 from .rounding import Array64
 
+MINUS = "\N{MINUS SIGN}"
 TOKENS = ("That", "is", "a", "blue", "dog")
 # Day 1's five tokens. The scores of these queries and keys, over root 4, are those that its chapter prints.
-QUERY = [[0.86, -1.47, 1.08, -0.06], [-0.72, 0.31, 0.57, 1.3], [0.76, 0.31, -0.54, 1.32], [-0.61, -0.3, -1.13, 0.23], [0.35, 0.4, -0.48, 0.85]]
-KEY = [[1.09, -1.87, 0.11, -0.89], [1.57, 0.06, 1.59, 0.09], [0.76, -0.64, 0.08, -1.93], [-0.23, 1.42, -1.83, -0.82], [-1.13, -0.47, 1.39, -2.19]]
+QUERY = [
+    [0.86, -1.47, 1.08, -0.06],
+    [-0.72, 0.31, 0.57, 1.3],
+    [0.76, 0.31, -0.54, 1.32],
+    [-0.61, -0.3, -1.13, 0.23],
+    [0.35, 0.4, -0.48, 0.85],
+]
+KEY = [
+    [1.09, -1.87, 0.11, -0.89],
+    [1.57, 0.06, 1.59, 0.09],
+    [0.76, -0.64, 0.08, -1.93],
+    [-0.23, 1.42, -1.83, -0.82],
+    [-1.13, -0.47, 1.39, -2.19],
+]
 VALUE = [[1, 0, 0.5, -1], [0, 1, -0.5, 1], [0.5, -1, 1, 0], [-1, 0.5, 1, 2], [2, 1, -1, 0.5]]
 # Day 3's models: layers, query heads, key-value heads, D, and a power of two of tokens that they take.
 MODELS = {"Qwen3-0.6B": (28, 16, 8, 128, 32768), "Qwen3-4B": (36, 32, 8, 128, 32768)}
@@ -52,7 +65,9 @@ def table(caption: str, head: list[str], rows: list[list[str]]) -> str:
     lines.append("<tbody>")
     for first, *cells in rows:
         lines.append(
-            f'<tr><th scope="row">{escape(first)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+            f'<tr><th scope="row">{escape(first)}</th>'
+            + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+            + "</tr>"
         )
     return "\n".join([*lines, "</tbody></table>"])
 
@@ -60,9 +75,9 @@ def table(caption: str, head: list[str], rows: list[list[str]]) -> str:
 def number(x: float, digits: int = 2) -> str:
     """As the widgets write numbers: a real minus, no minus zero."""
     if np.isinf(x):
-        return "−∞" if x < 0 else "∞"
+        return f"{MINUS}∞" if x < 0 else "∞"
     text = f"{abs(x):.{digits}f}"
-    return f"−{text}" if x < 0 and float(text) else text
+    return f"{MINUS}{text}" if x < 0 and float(text) else text
 
 
 def attention_stepper() -> str:
