@@ -135,7 +135,7 @@
             causal && step > 1 && step < 4 && j > i ? "hidden" : "",
           ];
           const shade = name === "softmax" ? ` style="--w:${x.toFixed(3)}"` : "";
-          return `<td class="${classes.join(" ")}"${shade}>${x === 0 ? "0" : number(x)}</td>`;
+          return `<td class="${classes.join(" ")}"${shade}>${x === 0 && name === "softmax" ? "0" : number(x)}</td>`;
         });
         const token = escape(this.data.tokens[i]);
         return `<tr${i === row ? ' class="now"' : ""}><th scope="row">${token}</th>${cells.join("")}</tr>`;

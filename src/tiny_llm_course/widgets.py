@@ -59,8 +59,8 @@ def element(name: str, data: dict[str, Any] | None, *inside: str) -> str:
 
 
 def table(caption: str, head: list[str], rows: list[list[str]]) -> str:
-    """Rows begin with what they are about."""
-    lines = [f"<table><caption>{escape(caption)}</caption>"]
+    """Rows begin with what they are about. On a narrow page the table scrolls, in mdBook's wrapper for tables."""
+    lines = [f'<div class="table-wrapper"><table><caption>{escape(caption)}</caption>']
     lines.append("<thead><tr>" + "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head) + "</tr></thead>")
     lines.append("<tbody>")
     for first, *cells in rows:
@@ -69,7 +69,7 @@ def table(caption: str, head: list[str], rows: list[list[str]]) -> str:
             + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
             + "</tr>"
         )
-    return "\n".join([*lines, "</tbody></table>"])
+    return "\n".join([*lines, "</tbody></table></div>"])
 
 
 def number(x: float, digits: int = 2) -> str:

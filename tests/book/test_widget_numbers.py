@@ -177,7 +177,7 @@ def test_sampling_is_the_solution_s(page):
 
 
 def test_sampling_goes_in_the_order_of_the_sampler(page):
-    """What `make_sampler` draws in 300 calls is left in the widget, where another order would have dropped it."""
+    """What `make_sampler` draws for 300 rows is what the widget leaves."""
     from tiny_llm_solution.sampler import make_sampler
 
     widget = Widget(page, "sampling-sliders")

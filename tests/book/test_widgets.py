@@ -24,17 +24,19 @@ def test_its_children_stand_in_for_it_in_print(page, name):
     live = widget.element.locator(".live")
     page.emulate_media(media="print")
     assert not live.is_visible()
-    assert page.locator(f"{name} > table").first.is_visible()
+    assert page.locator(f"{name} > .table-wrapper").first.is_visible()
     page.emulate_media(media="screen")
     assert live.is_visible()
 
 
 @every_widget
 def test_without_javascript_there_is_a_table(browser, book_url, name):
-    context = browser.new_context(java_script_enabled=False)
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 375, "height": 800})
     page = context.new_page()
     page.goto(book_url + WIDGETS[name])
-    assert page.locator(f"{name} > table").first.is_visible()
+    table = page.locator(f"{name} > .table-wrapper")
+    assert table.is_visible()
+    assert table.bounding_box()["width"] <= 375
     context.close()
 
 
