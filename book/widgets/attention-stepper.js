@@ -70,7 +70,7 @@
       this.bind("row");
       this.bind("causal");
       this.$("#cells").onclick = (event) => {
-        const cell = event.target.closest("td");
+        const cell = event.target.closest("tbody td");
         if (cell) this.change({ row: cell.parentNode.rowIndex - 1, column: cell.cellIndex - 1 });
       };
     }
@@ -86,7 +86,7 @@
         return true;
       }
       const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[key] || [];
-      if (down === undefined) return false;
+      if (down === undefined || target.id === "vectors") return false; // there, the arrows scroll
       if (target.id === "cells") {
         const within = (at, count) => Math.min(count - 1, Math.max(0, at));
         const { row, column } = this.view;

@@ -31,6 +31,8 @@ def test_attention_by_mouse(page):
     widget = Widget(page, "attention-stepper")
     widget.element.locator("#cells tbody tr").nth(4).locator("td").nth(0).click()
     assert (widget.state()["row"], widget.state()["column"]) == (4, 0)
+    widget.element.locator("#cells thead td").click()  # the empty corner
+    assert (widget.state()["row"], widget.state()["column"]) == (4, 0)
 
 
 @pytest.mark.parametrize("_", range(5))
