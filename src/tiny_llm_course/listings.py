@@ -6,6 +6,7 @@ A chapter includes these files, so that a signature, a docstring, a hint or a nu
 from collections.abc import Iterator
 from pathlib import Path
 
+from . import engine_map, widgets
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .quizzes import quiz_files
 from .registry import Course, Day, Target, Task, load_course
@@ -19,6 +20,7 @@ def generated_files(course: Course) -> dict[str, str]:
     """The text of every file of `book/src/generated/`, by its name.
 
     `1.1-tasks.md` is a day's minutes, files and tasks; `1.1.2-signature.md` and `1.1.2-hints.md` belong to a task;
+    `1.1-map.md` is the engine with a day's parts lit; what a widget is given has the name of its element;
     `quiz-1.1.md` is a day's quiz; `hours.md` is how long everything takes.
     """
     files = {"hours.md": _hours(course), **quiz_files(course)}
@@ -27,7 +29,7 @@ def generated_files(course: Course) -> dict[str, str]:
         for task in day.tasks:
             files[f"{task.id}-signature.md"] = _signature(task)
             files[f"{task.id}-hints.md"] = _hints(task)
-    return files
+    return files | engine_map.generated_files(course) | widgets.generated_files()
 
 
 def write() -> list[str]:

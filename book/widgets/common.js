@@ -1,0 +1,107 @@
+// What the book's widgets share: a frame in the colours of the theme, keys that stay inside, one line that speaks.
+//
+// A widget's children are what a reader sees without JavaScript and in print; on the screen its shadow stands in
+// front of them. A widget gives `label` (for screen readers), `markup` (its inside, built once), `start()` and
+// `draw()`; `this.view` is what the reader has chosen, and `this.change({...})` changes it and draws.
+"use strict";
+
+class BookWidget extends HTMLElement {
+  connectedCallback() {
+    if (this.shadowRoot) return; // moved within the page: the state stays
+    const json = this.querySelector('script[type="application/json"]');
+    this.data = json ? JSON.parse(json.textContent) : {};
+    const root = this.attachShadow({ mode: "open" });
+    root.innerHTML = `<style>${BookWidget.style}</style>
+      <div class="live" role="group" aria-label="${this.label}">${this.markup}
+      <p class="say" role="status"></p></div><slot></slot>`;
+    // mdBook turns the page on the arrow keys and opens the search on `s` wherever a button has the focus.
+    root.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (this.onKey(event)) event.preventDefault();
+      event.stopPropagation();
+    });
+    this.start();
+    this.draw();
+  }
+
+  /** What a key does; true if it did something. */
+  onKey() {
+    return false;
+  }
+
+  start() {}
+
+  change(view) {
+    Object.assign(this.view, view);
+    this.draw();
+  }
+
+  $(selector) {
+    return this.shadowRoot.querySelector(selector);
+  }
+
+  /** The slider, list, box or radio buttons called `name` change `view[name]`. */
+  bind(name) {
+    for (const control of this.shadowRoot.querySelectorAll(`[name=${name}]`)) {
+      control.addEventListener("input", () => {
+        const value = control.type === "checkbox" ? control.checked : control.value;
+        this.change({ [name]: control.type === "range" || control.dataset.number ? Number(value) : value });
+      });
+    }
+  }
+
+  say(text) {
+    const line = this.$(".say");
+    if (line.textContent !== text) line.textContent = text; // said again only when it has changed
+  }
+
+  /** A button at the end of its way is dimmed, never `disabled`: that would drop the focus, and the next key too. */
+  dim(selector, dimmed) {
+    this.$(selector).setAttribute("aria-disabled", String(dimmed));
+  }
+
+  static number(x, digits = 2) {
+    if (!Number.isFinite(x)) return x < 0 ? "−∞" : "∞";
+    const text = Math.abs(x).toFixed(digits);
+    return x < 0 && Number(text) !== 0 ? `−${text}` : text;
+  }
+
+  static escape(text) {
+    return text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
+  }
+}
+
+BookWidget.style = `
+  :host { display: block; margin: 1.5em 0; }
+  .live { padding: 0.8em 1em; border: 1px solid var(--table-border-color, #999); border-radius: 6px;
+    color: var(--fg, CanvasText); background: var(--bg, Canvas); font-size: 0.9em; line-height: 1.45; }
+  slot { display: none; }
+  @media print { .live { display: none; } slot { display: block; } }
+  .bar { display: flex; flex-wrap: wrap; gap: 0.5em 1em; align-items: center; margin-bottom: 0.7em; }
+  label { display: inline-flex; gap: 0.4em; align-items: center; }
+  fieldset { display: inline-flex; flex-wrap: wrap; gap: 0.2em 0.9em; margin: 0; padding: 0; border: 0; }
+  legend { float: left; padding: 0; margin-right: 0.7em; }
+  button, select, input { font: inherit; color: inherit; }
+  button, select { padding: 0.25em 0.8em; background: var(--quote-bg, ButtonFace); border: 1px solid currentColor;
+    border-radius: 4px; cursor: pointer; }
+  button[aria-disabled=true] { border-style: dashed; cursor: default; }
+  input { accent-color: var(--links, #06c); }
+  input[type=range] { flex: 1; min-width: 7em; }
+  .sliders { display: grid; grid-template-columns: max-content minmax(6em, 1fr) max-content; gap: 0.3em 0.8em;
+    align-items: center; margin-bottom: 0.7em; }
+  .sliders input { min-width: 0; width: 100%; }
+  .sliders output, .mono, td { font-family: var(--mono-font, monospace); font-variant-numeric: tabular-nums; }
+  :focus-visible { outline: 3px solid var(--links, #06c); outline-offset: 2px; }
+  .scroll { overflow-x: auto; }
+  table { border-collapse: separate; border-spacing: 3px; margin: 0; }
+  caption { text-align: left; padding-bottom: 0.3em; }
+  th { font-weight: 600; padding: 0.1em 0.4em; white-space: nowrap; text-align: right; }
+  thead th { text-align: center; }
+  td { min-width: 3.2em; padding: 0.25em 0.4em; text-align: center; white-space: nowrap;
+    border: 1px solid var(--table-border-color, #999); border-radius: 3px; font-size: 0.9em; }
+  @media (max-width: 500px) { td { min-width: 2.6em; padding: 0.25em 0.1em; } th { padding: 0.1em 0.2em; } }
+  svg { display: block; max-width: 100%; height: auto; }
+  svg text { fill: var(--fg, CanvasText); font-family: inherit; }
+  .say { margin: 0.6em 0 0; }
+`;
+globalThis.BookWidget = BookWidget;

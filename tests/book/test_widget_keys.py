@@ -1,0 +1,92 @@
+"""Every widget without a mouse. Each test is repeated: a lost key may be lost only now and then."""
+
+import pytest
+from tests.book.widget import Widget
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_attention_by_keyboard(page, _):
+    widget = Widget(page, "attention-stepper")
+    widget.focus("#next")
+    assert widget.press("Enter")["step"] == 1
+    assert widget.press("Space")["step"] == 2
+    assert widget.press("ArrowRight", "ArrowRight", "ArrowRight")["step"] == 4
+    assert "output" in widget.said()
+    assert widget.press("ArrowLeft")["step"] == 3
+    assert widget.press("Home", "ArrowLeft")["step"] == 0
+    assert widget.press("End", "Enter")["step"] == 4
+    assert widget.press("Shift+Tab", "Enter")["step"] == 3
+    widget.focus("#cells")
+    state = widget.press("ArrowDown", "ArrowRight", "ArrowRight")
+    assert (state["row"], state["column"]) == (3, 3)
+    assert widget.press("ArrowUp", "ArrowUp", "ArrowUp", "ArrowUp")["row"] == 0
+    widget.focus("select")
+    assert widget.press("ArrowDown")["row"] == 1
+    widget.focus("[name=causal]")
+    assert not widget.press("Space")["causal"]
+    assert page.url == widget.address
+
+
+def test_attention_by_mouse(page):
+    widget = Widget(page, "attention-stepper")
+    widget.element.locator("#cells tbody tr").nth(4).locator("td").nth(0).click()
+    assert (widget.state()["row"], widget.state()["column"]) == (4, 0)
+    widget.element.locator("#cells thead td").click()  # the empty corner
+    assert (widget.state()["row"], widget.state()["column"]) == (4, 0)
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_rope_by_keyboard(page, _):
+    widget = Widget(page, "rope-rotation")
+    before = widget.state()["score"]
+    widget.focus("#on")
+    state = widget.press("Enter", "Enter", "Space")
+    assert (state["query"], state["key"]) == (7, 6)
+    assert state["score"] == pytest.approx(before)
+    assert widget.press("Shift+Tab", "Enter")["query"] == 6
+    widget.focus("#query")
+    state = widget.press("ArrowLeft", "ArrowLeft")
+    assert (state["query"], state["key"]) == (4, 5)
+    assert state["score"] == pytest.approx(before)  # the same vector on both sides: the sign does not count
+    assert widget.press("End")["query"] == 15
+    widget.focus("#on")
+    assert widget.press("Enter")["query"] == 15  # at the end of its way, and still focused
+    assert widget.element.locator("#on").get_attribute("aria-disabled") == "true"
+    assert widget.press("Shift+Tab", "Enter")["query"] == 14
+    widget.focus("[value=neighbours]")
+    assert widget.press("ArrowDown")["layout"] == "halves"
+    assert page.url == widget.address
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_gqa_by_keyboard(page, _):
+    widget = Widget(page, "gqa-sharing")
+    assert (widget.state()["name"], widget.state()["kvHeads"]) == ("tiny-qwen3", 2)
+    widget.focus("#kv")
+    assert widget.press("ArrowRight")["kvHeads"] == 3
+    assert widget.press("End")["kvHeads"] == 6
+    assert "multi-head" in widget.said()
+    assert widget.press("Home")["kvHeads"] == 1
+    assert widget.press("Shift+Tab", "ArrowDown", "ArrowDown")["name"] == "Qwen3-4B"
+    assert widget.state()["kvHeads"] == 8
+    assert "This is what the model has." in widget.said()
+    assert widget.press("Tab", "Tab", "ArrowRight")["tokens"] == 8192
+    assert page.url == widget.address
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_sampling_by_keyboard(page, _):
+    widget = Widget(page, "sampling-sliders")
+    widget.focus("#temperature")
+    assert widget.press("ArrowLeft", "ArrowLeft")["temperature"] == 0.9
+    assert widget.press("Tab", "ArrowRight", "ArrowRight", "ArrowRight")["top_k"] == 3
+    assert "top-k drops 2045" in widget.said()
+    assert widget.press("Tab", "ArrowLeft")["top_p"] == 0.99
+    assert widget.press("Tab", "End")["min_p"] == 1
+    assert widget.said().startswith("1 of 2048 tokens")
+    widget.press("Tab", "Tab", "Enter")
+    likeliest = widget.data()["tokens"][0]
+    assert widget.element.locator(".drawn").inner_text() == f"Drawn: {', '.join([likeliest] * 10)}."
+    state = widget.press("Shift+Tab", "Space")
+    assert (state["temperature"], state["top_k"], state["top_p"], state["min_p"]) == (1, 0, 1, 0)
+    assert page.url == widget.address

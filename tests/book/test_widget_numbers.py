@@ -1,0 +1,211 @@
+"""The numbers that the book's widgets show are those of the course's own code."""
+
+import itertools
+import json
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from tests.book.widget import Widget
+
+from tiny_llm_course import widgets
+from tiny_llm_course.packages import load_solution
+from tiny_llm_course.paths import BOOK
+
+mx.set_default_device(mx.cpu)
+load_solution()
+
+# Day 1: attention
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_attention_is_the_solution_s(page, causal):
+    from tiny_llm_solution.attention import causal_mask, scaled_dot_product_attention_simple
+
+    widget = Widget(page, "attention-stepper")
+    data, state = widget.data(), widget.change(causal=causal)
+    query, key, value = (mx.array(data[name], dtype=mx.float32) for name in ("query", "key", "value"))
+    mask = causal_mask(5, 5, mx.float32) if causal else None
+    expected = scaled_dot_product_attention_simple(query, key, value, mask=mask)
+    np.testing.assert_allclose(state["output"], np.array(expected), atol=1e-6)
+    # Values that are the identity: what comes out are the weights.
+    weights = scaled_dot_product_attention_simple(query, key, mx.eye(5), mask=mask)
+    np.testing.assert_allclose(state["softmax"], np.array(weights), atol=1e-6)
+    np.testing.assert_allclose(state["scaled"], np.array(query @ key.T) / 2, atol=1e-6)
+    hidden = [[x == "-Infinity" for x in row] for row in state["mask"]]
+    assert hidden == [[causal and j > i for j in range(5)] for i in range(5)]
+
+
+def test_attention_has_the_numbers_of_its_chapter(page):
+    chapter = (BOOK / "src" / "week1" / "day1.md").read_text(encoding="utf-8")
+    state = Widget(page, "attention-stepper").state()
+    for token, scores, weights in zip(widgets.TOKENS, state["scaled"], state["softmax"], strict=True):
+        assert f"| **{token}** | {' | '.join(f'{score:.2f}' for score in scores)} |" in chapter
+        assert len({f"{weight:.2f}" for weight in weights if weight}) == sum(weight > 0 for weight in weights)
+
+
+def test_attention_works_out_the_highlighted_cell(page):
+    """Every cell of every step: what stands behind the last equals sign is the cell's number."""
+    widget = Widget(page, "attention-stepper")
+    views = [
+        {"causal": causal, "step": step, "row": row, "column": column}
+        for causal, step, row, column in itertools.product([True, False], range(5), range(5), range(5))
+    ]
+    for state, text in zip(*widget.look(views, ".sum"), strict=True):
+        shown = state[["scores", "scaled", "mask", "softmax", "output"][state["step"]]][state["row"]][state["column"]]
+        result = text.rpartition("= ")[2].replace(widgets.MINUS, "-").replace("∞", "inf")
+        assert float(result) == pytest.approx(float(shown), abs=0.00051)
+
+
+# Day 2: RoPE
+
+
+@pytest.mark.parametrize("layout", ["neighbours", "halves"])
+def test_rope_is_the_solution_s(page, layout):
+    from tiny_llm_solution.positional_encoding import RoPE
+
+    widget = Widget(page, "rope-rotation")
+    data = widget.data()
+    rope = RoPE(2 * len(data["query"]), data["positions"], data["base"], traditional=layout == "neighbours")
+    positions = range(data["positions"])
+    views = [{"layout": layout, "query": query, "key": key} for query in positions for key in positions]
+    for state in widget.look(views, ".say")[0]:
+        for name in ("query", "key"):
+            x = mx.array(state["unturned"][name], dtype=mx.float32).reshape(1, 1, 1, -1)
+            expected = rope(x, slice(state[name], state[name] + 1)).flatten()
+            np.testing.assert_allclose(state["turned"][name], np.array(expected), atol=1e-6)
+        assert state["score"] == pytest.approx(np.dot(state["turned"]["query"], state["turned"]["key"]))
+
+
+def test_rope_s_score_depends_on_the_distance_alone(page):
+    widget = Widget(page, "rope-rotation")
+    views = [{"query": query, "key": key} for query in range(16) for key in range(16)]
+    scores: dict[int, list[float]] = {}
+    for state in widget.look(views, ".say")[0]:
+        scores.setdefault(state["distance"], []).append(state["score"])
+    assert all(max(same) - min(same) < 1e-12 for same in scores.values())
+    chapter = (BOOK / "src" / "week1" / "day2.md").read_text(encoding="utf-8")
+    assert all(f" {scores[distance][0]:.4f} |" in chapter for distance in range(5))
+
+
+# Day 3: grouped-query attention
+
+
+def test_gqa_counts_the_bytes_of_real_arrays(page):
+    widget = Widget(page, "gqa-sharing")
+    models = widget.data()["models"]
+    views = [
+        {"model": number, "kv_heads": kv_heads, "tokens": tokens}
+        for number, model in enumerate(models)
+        for kv_heads in range(1, model["heads"] + 1)
+        for tokens in range(8, model["context"].bit_length())
+        if model["heads"] % kv_heads == 0
+    ]
+    states, texts = widget.look(views, ".sum")
+    assert len(states) > 80
+    for view, state, text in zip(views, states, texts, strict=True):
+        model = models[state["model"]]
+        shape = (1, view["kv_heads"], 2 ** view["tokens"], model["head_dim"])
+        arrays = [mx.zeros(shape, dtype=mx.bfloat16) for _ in range(2 * model["layers"])]  # never evaluated
+        assert state["bytes"] == sum(array.nbytes for array in arrays)
+        assert state["perToken"] * 2 ** view["tokens"] == state["bytes"]
+        assert f"= {state['perToken']:,} bytes a token" in text
+        assert f"= {state['bytes']:,} bytes =" in text
+
+
+def test_gqa_has_the_numbers_of_its_chapter(page):
+    states, texts = Widget(page, "gqa-sharing").look(
+        [{"model": 2, "kv_heads": kv_heads, "tokens": 12} for kv_heads in (32, 8, 1)], ".sum"
+    )
+    assert [state["bytes"] // 2**20 for state in states] == [2304, 576, 72]
+    assert [text.rpartition("= ")[2] for text in texts] == ["2.25 GiB", "576 MiB", "72 MiB"]
+
+
+def test_gqa_shares_as_the_solution_does(page):
+    """Another key-value head changes the query heads that read it, and no others."""
+    from tiny_llm_solution.attention import scaled_dot_product_attention_grouped
+
+    widget = Widget(page, "gqa-sharing")
+    models = widget.data()["models"]
+    views = [
+        {"model": number, "kv_heads": kv_heads}
+        for number, model in enumerate(models)
+        for kv_heads in range(1, model["heads"] + 1)
+        if model["heads"] % kv_heads == 0
+    ]
+    mx.random.seed(0)
+    for state in widget.look(views, ".say")[0]:
+        query = mx.random.normal((state["heads"], 3, 4))
+        key, value = mx.random.normal((state["kvHeads"], 5, 4)), mx.random.normal((state["kvHeads"], 5, 4))
+        before = scaled_dot_product_attention_grouped(query, key, value)
+        for head in range(state["kvHeads"]):
+            left = (mx.arange(state["kvHeads"]) != head)[:, None, None]
+            after = scaled_dot_product_attention_grouped(query, key * left, value * left)
+            changed = mx.any(after != before, axis=(1, 2)).tolist()
+            assert changed == [read == head for read in state["reads"]]
+
+
+# Day 7: sampling
+
+GRID = [
+    {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    for temperature in (0, 0.3, 0.7, 1, 2)
+    for top_k in (0, 1, 7, 50)
+    for top_p in (0, 0.31, 0.9, 1)
+    for min_p in (0, 0.05, 0.4, 1)
+]
+
+
+def test_sampling_is_the_solution_s(page):
+    """The probabilities and what is left, in every combination of settings."""
+    from tiny_llm_solution.basics import softmax
+    from tiny_llm_solution.sampler import keep_min_p, keep_top_k, keep_top_p
+
+    widget = Widget(page, "sampling-sliders")
+    logits = mx.array([widget.data()["logits"]])
+    states, texts = widget.look(GRID, ".say")
+    for view, state, text in zip(GRID, states, texts, strict=True):
+        if view["temperature"]:  # in the order of `make_sampler`
+            left = logits / view["temperature"]
+            left = keep_top_k(left, view["top_k"]) if view["top_k"] else left
+            left = keep_min_p(keep_top_p(left, view["top_p"]), view["min_p"])
+        else:
+            left = mx.where(mx.arange(logits.size) == mx.argmax(logits), logits, -mx.inf)
+        np.testing.assert_allclose(state["probabilities"], np.array(softmax(left, -1)[0]), atol=1e-6, err_msg=str(view))
+        assert [not by for by in state["dropped"]] == mx.isfinite(left)[0].tolist(), view
+        assert text.startswith(f"{mx.isfinite(left).sum().item()} of {logits.size} tokens are left")
+
+
+def test_sampling_goes_in_the_order_of_the_sampler(page):
+    """What `make_sampler` draws for 300 rows is what the widget leaves."""
+    from tiny_llm_solution.sampler import make_sampler
+
+    widget = Widget(page, "sampling-sliders")
+    logits = mx.array([widget.data()["logits"]] * 300)
+    settings = {"top_k": 5, "top_p": 0.55, "min_p": 0.2}
+    state = widget.change(temperature=2, **settings)
+    drawn = make_sampler(temp=2, seed=3, **settings)(logits, [[]] * 300).tolist()
+    assert {place for place, by in enumerate(state["dropped"]) if not by} == set(drawn)
+
+
+def test_sampling_shows_its_probabilities(page):
+    widget = Widget(page, "sampling-sliders")
+    state = widget.change(temperature=0.7, top_k=9)
+    rows = [row.locator("td").nth(1).inner_text() for row in widget.element.locator(".live tbody tr").all()]
+    assert rows[:-1] == [f"{p:.3f}" for p in state["probabilities"][:12]]
+    assert rows[-1] == "0.000"
+    assert widget.element.locator("tr.dropped").count() == 4
+
+
+def test_sampling_draws_what_is_left(page):
+    widget = Widget(page, "sampling-sliders")
+    widget.change(top_k=3)
+    draws = widget.element.evaluate("e => Array.from({length: 3000}, () => e.drawOne())")
+    shares = np.bincount(draws) / len(draws)
+    np.testing.assert_allclose(shares, widget.state()["probabilities"][:3], atol=0.04)
+
+
+def test_the_logits_in_the_book_are_those_of_the_embedded_model():
+    data = widgets.next_token_logits()
+    assert f'"logits": {json.dumps(data["logits"])}' in (BOOK / "src/generated/sampling-sliders.md").read_text("utf-8")
+    assert data["logits"] == sorted(data["logits"], reverse=True)

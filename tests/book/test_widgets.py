@@ -1,0 +1,94 @@
+"""What holds for every widget of the book, and for the engine's map."""
+
+import pytest
+from tests.book.widget import WIDGETS, Widget
+
+both_themes = pytest.mark.parametrize("theme", ["light", "navy"])
+every_widget = pytest.mark.parametrize("name", WIDGETS)
+
+
+@every_widget
+@pytest.mark.parametrize("width", [375, 1280])
+@both_themes
+def test_it_fits_the_page(page, name):
+    widget = Widget(page, name)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    frame = widget.element.locator(".live").bounding_box()
+    assert frame["x"] >= 0
+    assert frame["x"] + frame["width"] <= page.viewport_size["width"]
+
+
+@every_widget
+def test_its_children_stand_in_for_it_in_print(page, name):
+    widget = Widget(page, name)
+    live = widget.element.locator(".live")
+    page.emulate_media(media="print")
+    assert not live.is_visible()
+    assert page.locator(f"{name} > .table-wrapper").first.is_visible()
+    page.emulate_media(media="screen")
+    assert live.is_visible()
+
+
+@every_widget
+def test_without_javascript_there_is_a_table(browser, book_url, name):
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 375, "height": 800})
+    page = context.new_page()
+    page.goto(book_url + WIDGETS[name])
+    table = page.locator(f"{name} > .table-wrapper")
+    assert table.is_visible()
+    assert table.bounding_box()["width"] <= 375
+    context.close()
+
+
+@every_widget
+def test_every_control_has_a_name_and_keeps_its_keys(page, name):
+    """mdBook neither turns the page nor opens its search while a control has the focus."""
+    widget = Widget(page, name)
+    controls = widget.element.locator("button, select, input, [tabindex='0']")
+    for control in controls.all():
+        control.focus()
+        for key in ("ArrowRight", "ArrowLeft", "s", "/", "?"):
+            page.keyboard.press(key)
+        snapshot = control.aria_snapshot()
+        assert '"' in snapshot.splitlines()[0], snapshot
+    assert page.url == widget.address
+    assert not page.locator("#mdbook-search-wrapper:not(.hidden)").count()
+
+
+# The engine's map, which needs no script
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+@both_themes
+def test_the_map_fits_the_page(page):
+    page.goto("week1/day3.html")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for box in page.locator(".engine-map a").all():
+        place = box.bounding_box()
+        assert place["x"] >= 0
+        assert place["x"] + place["width"] <= page.viewport_size["width"]
+
+
+def test_the_map_lights_today_s_boxes(page):
+    """Those of the open chapter; past days are ticked, and every day of the week has a box."""
+    seen = set()
+    for day in range(1, 8):
+        page.goto(f"week1/day{day}.html")
+        boxes = page.locator(".engine-map a").evaluate_all(
+            "links => links.map(a => [a.getAttribute('href'), a.ariaCurrent, a.className, a.textContent])"
+        )
+        for address, current, name, text in boxes:
+            made = int(address.removeprefix("day").removesuffix(".html"))
+            seen.add(made)
+            assert (current == "page") == (made == day)
+            assert name == ("done" if made < day else "later" if made > day else "")
+            assert text.startswith("✓ ") == (made < day)
+        assert page.locator(".engine-map a[aria-current]").count() >= 1
+    assert seen == set(range(1, 8))
+
+
+def test_the_map_s_boxes_lead_to_their_chapters_by_keyboard(page):
+    page.goto("week1/overview.html")
+    page.locator(".engine-map a", has_text="RoPE").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/week1/day2.html")
