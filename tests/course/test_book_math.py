@@ -1,6 +1,5 @@
 """Formulas of the book: found where they are, set by KaTeX, and refused with file and line where they are wrong."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -10,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tiny_llm_course.book_math import protect, render
+from tiny_llm_course.mdbook import run_mdbook
 from tiny_llm_course.paths import BOOK, ROOT
+from tiny_llm_course.registry import UsageError
 from tiny_llm_course.tex import BadFormula, Formula, formulas
 
 KATEX = (BOOK / "katex" / "katex.min.js").read_text(encoding="utf-8")
@@ -94,16 +95,7 @@ def build(source: str, folder: Path) -> subprocess.CompletedProcess[str]:
     (folder / "book.toml").write_text(f"[book]\ntitle = 'One page'\n{table[0]}[output.html]\n", encoding="utf-8")
     (folder / "src" / "SUMMARY.md").write_text("[Page](page.md)\n[Draft]()\n", encoding="utf-8")
     (folder / "src" / "page.md").write_text(source, encoding="utf-8")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    mdbook = shutil.which("mdbook", path=path)
-    assert mdbook
-    return subprocess.run(
-        [mdbook, "build", str(folder)],
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    return run_mdbook("build", str(folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 def test_a_book_is_built(tmp_path):
@@ -125,6 +117,13 @@ def test_a_bad_formula_ends_the_build_and_is_named(tmp_path):
         r"book/src/page.md:8: a $ without a partner; an amount of money is written \$5",
     ]
     assert "Traceback" not in done.stdout
+
+
+def test_without_mdbook_there_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(UsageError, match="pdm install"):
+        run_mdbook("build")
 
 
 def test_other_renderers_get_the_tex():
