@@ -3,7 +3,6 @@
 import io
 import os
 import signal
-import subprocess
 import sys
 from functools import partial
 from importlib.util import find_spec
@@ -27,6 +26,7 @@ from . import (
     watch,
 )
 from .grading import Limits, NothingSelected, grade_day
+from .mdbook import run_mdbook
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .registry import UsageError, load_course
@@ -127,8 +127,7 @@ def hint(name: str) -> int:
 @click.option("--build", is_flag=True, help="Build it in book/book, and serve nothing.")
 def book(build: bool) -> int:
     """Serve the book and open it in a browser; Ctrl-C ends it."""
-    command = ["mdbook", "build"] if build else ["mdbook", "serve", "--open"]
-    return subprocess.run([*command, str(BOOK)]).returncode
+    return run_mdbook(*(["build"] if build else ["serve", "--open"]), str(BOOK)).returncode
 
 
 cli.add_command(status_cli.status)

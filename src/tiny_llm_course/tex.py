@@ -1,0 +1,67 @@
+"""Where the formulas of a Markdown page are: `$...$` within a line of text, `$$...$$` between blank lines.
+
+Code, comments, tags and directives of mdBook are passed over. `\\$` is money. Any other dollar sign that is not part of
+a formula is a mistake, and so is reported: half a formula would otherwise be read as prose.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# In this order, at every place of the text: what stays as it is comes first.
+TOKEN = re.compile(
+    r"""
+    (?P<fence>^[ \t>]*(?:[-*+][ ]+|\d+[.)][ ]+)?(?P<ticks>`{3,}|~{3,})[^\n]*\n(?:.*?^[ \t>]*(?P=ticks)[ \t]*$|.*))
+  | <!--.*?-->
+  | <(?P<raw>script|style|pre|svg)\b.*?</(?P=raw)>
+  | \{\{\#.*?\}\}
+  | (?P<span>`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=span)(?!`)
+  | </?[A-Za-z](?:"[^"]*"|'[^']*'|[^'"<>$])*>
+  | \\.
+  | \$\$(?P<display>(?:(?!\n[ \t]*\n)(?:\\.|[^\\$]))+?)\$\$
+  | \$(?P<inline>(?=[^\s$])(?:(?!\n[ \t]*\n)(?:\\.|[^\\$`]))*?(?<=\S))\$(?!\d)
+  | (?P<alone>\$)
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+
+
+class BadFormula(Exception):
+    """A formula that cannot be set, with the number of its line, counted from 1."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula of a page: its TeX, the part of the text that it takes, and the line in which its TeX begins."""
+
+    tex: str
+    display: bool
+    start: int
+    end: int
+    line: int
+
+
+def formulas(text: str) -> Iterator[Formula | BadFormula]:
+    """Yield the formulas of a page in order, and in their place the dollar signs that make none."""
+    for match in TOKEN.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        if match["alone"]:
+            yield BadFormula(line, r"a $ without a partner; an amount of money is written \$5")
+        elif match["display"] is not None:
+            tex = match["display"]
+            if _alone(text, match.start(), match.end()):
+                first = line + tex[: len(tex) - len(tex.lstrip())].count("\n")
+                yield Formula(tex.strip(), True, match.start(), match.end(), first)
+            else:
+                yield BadFormula(line, "a formula in $$ needs a blank line before it and one after it")
+        elif match["inline"] is not None:
+            yield Formula(match["inline"], False, match.start(), match.end(), line)
+
+
+def _alone(text: str, start: int, end: int) -> bool:
+    before, after = text[:start].rstrip(" \t"), text[end:].lstrip(" \t")
+    return (not before or before.endswith("\n\n")) and (not after or bool(re.match(r"\n[ \t]*(?:\n|\Z)", after)))

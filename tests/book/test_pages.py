@@ -1,0 +1,140 @@
+"""Every page of the book as a reader gets it: in a light and a dark theme, on a phone, on paper, and offline.
+
+That no page logs an error, misses a file or asks another machine for anything is checked by `page` itself, every time.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tiny_llm_course.paths import BOOK
+
+AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
+SUMMARY = (BOOK / "src" / "SUMMARY.md").read_text(encoding="utf-8")
+PAGES = [name.removesuffix(".md") for name in re.findall(r"\]\(([\w/.-]+\.md)\)", SUMMARY)]
+THEMES = ["light", "navy"]
+
+every_page = pytest.mark.parametrize("name", PAGES)
+both_themes = pytest.mark.parametrize("theme", THEMES)
+on_a_phone = pytest.mark.parametrize("width", [375])
+
+# How well each text of an inline drawing stands out from the page, which axe cannot tell: WCAG's contrast of the two
+# colours. Text on a shape of its own colour carries data-own-background, on itself or on what contains it.
+FAINT = """
+() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgb = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => {
+    const part = (value) => (value <= 10.31475 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  };
+  const ground = light(rgb(getComputedStyle(document.documentElement).getPropertyValue("--bg")));
+  const faint = [];
+  for (const svg of document.querySelectorAll("main svg:not(.katex svg):not(pre svg):not(button svg)")) {
+    for (const text of svg.querySelectorAll("text")) {
+      if (text.closest("[data-own-background]") || !text.textContent.trim()) continue;
+      const [dark, bright] = [light(rgb(getComputedStyle(text).fill)), ground].sort((a, b) => a - b);
+      const contrast = (bright + 0.05) / (dark + 0.05);
+      if (contrast < 4.5) faint.push(`${text.textContent.trim()}: ${contrast.toFixed(2)}`);
+    }
+  }
+  return faint;
+}
+"""
+
+
+@both_themes
+@every_page
+def test_a_page_can_be_read(page, name, theme):
+    """By whoever comes: axe has no objection, and drawings follow the theme, which they do not behind an <img>."""
+    page.goto(f"{name}.html")
+    assert theme in page.locator("html").get_attribute("class").split()
+    page.evaluate("document.querySelectorAll('main details').forEach((details) => { details.open = true; })")
+    page.evaluate(AXE)
+    faults = page.evaluate("axe.run(document.querySelector('main'))")["violations"]
+    assert not [
+        f"{fault['id']}: {node['failureSummary']} {node['html']}" for fault in faults for node in fault["nodes"]
+    ]
+    assert page.locator("main img[src$='.svg']").count() == 0
+    assert not page.evaluate(FAINT)
+
+
+@on_a_phone
+@every_page
+def test_a_page_fits_a_phone(page, name, width):
+    """Listings, tables and formulas scroll by themselves; the page does not."""
+    page.goto(f"{name}.html")
+    wide = """
+        () => {
+            const around = [];
+            for (let part = document.querySelector("main"); part; part = part.parentElement) around.push(part);
+            return around.every((part) => part.scrollWidth <= part.clientWidth) ? [] :
+                [...document.querySelectorAll("main *")]
+                    .filter((part) => part.getBoundingClientRect().right > innerWidth)
+                    .map((part) => part.outerHTML.slice(0, 100));
+        }
+    """
+    assert page.evaluate(wide) == []
+
+
+@pytest.mark.parametrize("theme", ["navy"])
+@every_page
+def test_a_page_prints(page, name, theme):
+    """Dark on white paper, even from a dark theme, with the text and without what is there to be clicked."""
+    page.emulate_media(media="print")
+    page.goto(f"{name}.html")
+    assert page.locator("main h1").first.is_visible()
+    assert not page.locator("#mdbook-sidebar").is_visible()
+    assert not page.locator("nav.nav-wrapper").first.is_visible()
+    every = "[...document.querySelectorAll('main :is(h1, h2, p, li, td, a, code, code span)')]"
+    colours = page.evaluate(f"[...new Set({every}.map((part) => getComputedStyle(part).color))]")
+    pale = [colour for colour in colours if sum(map(int, re.findall(r"\d+", colour)[:3])) > 450]
+    assert colours
+    assert not pale
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_the_whole_book_on_one_page(page):
+    page.goto("print.html")
+    assert page.locator("main h1").count() >= len(PAGES)
+    assert page.locator(".formula").count() > 5
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((part) => part.id)")
+    assert len(ids) == len(set(ids))
+
+
+def test_the_search_finds_softmax(page):
+    page.goto("index.html")
+    page.keyboard.press("s")
+    page.keyboard.type("softmax")
+    page.locator("#mdbook-searchresults a[href*='day1']").first.click()
+    page.wait_for_url("**/week1/day1.html*")
+
+
+@pytest.mark.parametrize("theme", ["light", "rust", "coal", "navy", "ayu"])
+def test_formulas_are_set(page, theme):
+    """In the fonts of the book and in the colour of the text, in each theme."""
+    page.goto("week1/day1.html")
+    formula = page.locator(".formula .katex").first
+    assert formula.is_visible()
+    assert page.evaluate("document.fonts.ready.then(() => document.fonts.check('16px KaTeX_Main'))")
+    colour = "(part) => getComputedStyle(part).color"
+    assert formula.evaluate(colour) == page.locator("main p").first.evaluate(colour)
+
+
+@on_a_phone
+def test_arrow_keys_scroll_what_is_too_wide(page, width):
+    """And do not turn the page."""
+    page.goto("week1/day1.html")
+    listing = page.locator("pre > code[tabindex='0']").first
+    listing.focus()
+    here = page.url
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.activeElement.scrollLeft > 0")
+    assert page.url == here
