@@ -18,7 +18,20 @@ from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 # What the program cannot start without. PDM installs the project itself last.
-PACKAGES = ("mlx", "numpy", "regex", "jinja2", "click", "rich", "psutil", "pytest", "hypothesis", "tiny_llm_course")
+PACKAGES = (
+    "mlx",
+    "numpy",
+    "regex",
+    "jinja2",
+    "click",
+    "rich",
+    "watchfiles",
+    "psutil",
+    "pytest",
+    "hypothesis",
+    "py_mini_racer",
+    "tiny_llm_course",
+)
 # Set while this script starts itself again, so that it does so once.
 AGAIN = "TINY_LLM_BOOTSTRAP_AGAIN"
 
