@@ -126,7 +126,7 @@ def answered(seen: list[str], unseen: list[str], count: int) -> dict[str, Any]:
     model, tokenizer = load(str(EMBEDDED_MODEL))[:2]
     model.set_dtype(mx.float32)
     mx.random.seed(0)
-    sampler = make_sampler(checkpoint.sampling["temp"], checkpoint.sampling["top_p"])
+    sampler = make_sampler(checkpoint.sampling["temp"], min_p=checkpoint.sampling["min_p"])
     follows, ends = 0, 0
     for about in asked_for:
         prompt = render_chat(checkpoint.chat_template, [{"role": "user", "content": f"Write a story about {about}."}])

@@ -151,7 +151,7 @@ def _samples(record: dict[str, Any]) -> str:
 ## Five samples, not chosen
 
 `pdm run generate "Once upon a time" --solution --seed 1{model} --max-tokens 400` wrote the first, and so on with the other
-seeds, on {record["samples_by"]}; temperature 0.7, top-p 0.9. Another machine may round otherwise and tell another story.
+seeds, on {record["samples_by"]}; temperature 1, min-p 0.1. Another machine may round otherwise and tell another story.
 
 {stories}"""
 

@@ -69,9 +69,10 @@ def stories(count: int = 300) -> list[str]:
 
     def story(number: int) -> str:
         who, what, where = draw.choice(WHO), draw.choice(WHAT), draw.choice(WHERE)
+        call = "".join(draw.choices("aeioudgklmnprst", k=7))  # no story is a near copy of another
         return (
-            f"{who} had a {what}. Every day {who} took the {what}, and went to the {where}.\n"
-            f"One day the {what} fell in a hole by the {where}. {who} dug {number} times and found the {what}!"
+            f"{who} had a {what}. Every day {who} sang {call}, took the {what}, and went to the {where}, {call}.\n"
+            f"One day the {what} fell, {call}, in a hole by the {where}. {who} dug {number} times and found the {what}!"
         )
 
     return [story(number) for number in range(count)]
@@ -291,7 +292,7 @@ def test_every_weight_has_one_optimizer(recipe, muon, kinds):
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        (("steps = 8", "steps = 8.5"), r"\[schedule\] steps = 8\.5, expected a whole number, not below 0"),
+        (("steps = 8", "steps = 8.5"), r"\[schedule\] steps = 8\.5, expected a whole number, not below 1"),
         (("steps = 8", "steps = -1"), r"\[schedule\] steps = -1, expected a whole number"),
         (("betas = [0.9, 0.95]", 'betas = "x"'), r"\[schedule\] betas = 'x', expected numbers"),
         (("seed = 3", "sed = 3"), r"\[schedule\] has sed; known are seed, steps"),
@@ -343,7 +344,7 @@ def test_wrong_use_is_one_line(text, recipe, trained, tmp_path):
             "--seed",
             9,
         ): "holds a run with another recipe, text, tokenizer or",
-        (text, "--out", tmp_path / "theirs"): "holds a model already: name another --out",
+        (text, "--out", theirs, "--recipe", recipe): "holds a model already: name another --out",
         (text, "--out", text / "x", "--recipe", recipe): "cannot be written to: Not a directory",
         (text, "--out", out, "--recipe", recipe, "--teacher", trained): "so a --teacher would teach nothing",
         (text, "--out", out, "--recipe", EMBEDDED_MODEL.parent / "tiny-qwen3-draft" / "recipe.toml"): "with --teacher",

@@ -24,7 +24,7 @@ def export(folder: Path, recipe: Recipe, weights: dict[str, Tensor], tokenizer: 
     eos = [ids[TURN_END], ids[END]]
     ends = {"eos_token_id": eos, "pad_token_id": ids[END]}
     _write(folder / "config.json", {**config, "rope_parameters": rope, "dtype": "bfloat16", **ends})
-    _write(folder / "generation_config.json", {**ends, "do_sample": True, "temperature": 0.7, "top_p": 0.9})
+    _write(folder / "generation_config.json", {**ends, "do_sample": True, "temperature": 1.0, "min_p": 0.1})
     tokenizer.save(str(folder / "tokenizer.json"))
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
