@@ -12,7 +12,11 @@ def card(record: dict[str, Any], bench: dict[str, Any]) -> str:
     """README.md of a model."""
     draft = record["teacher"] is not None
     own = next(row for row in bench["models"] if row["name"] == record["name"])
-    parts = [_draft_head(record, own) if draft else _head(record, own, bench), _results(record, bench), _making(record)]
+    parts = [
+        _draft_head(record, own) if draft else _head(record, own, bench),
+        _results(record, bench),
+        _making(record, bench),
+    ]
     parts += [_samples(record), _limits(draft), _data(record)]
     return "\n".join(parts)
 
@@ -110,8 +114,10 @@ def _about_the_trial(bench: dict[str, Any]) -> str:
 of these stories were in its training text, which flatters it; on stories that it had not seen, its makers measured 0.81."""
 
 
-def _making(record: dict[str, Any]) -> str:
+def _making(record: dict[str, Any], bench: dict[str, Any]) -> str:
     s, last = record["schedule"], record["log"][-1]
+    copies = record["held_out"] - bench["held_out"]
+    near_copies = f"; {copies} of these have a near copy among the others and judge no model" if copies > 0 else ""
     teacher = f" --teacher models/{record['teacher']}" if record["teacher"] else ""
     muon = (
         f"Muon for the matrices within the layers (peak {s['muon_learning_rate']}), AdamW for the embedding and the norms "
@@ -127,18 +133,18 @@ pdm run python models/gather_stories.py FOLDER --out stories.txt
 pdm run train stories.txt --also stories-recased.txt --recipe models/{record["name"]}/recipe.toml{teacher} --out my-model
 ```
 
-- {record["stories"]:,} stories to train on, {record["held_out"]} held out (the first four bytes of whose SHA-256, as a number, are a multiple of 32).
+- {record["stories"]:,} stories to train on, {record["held_out"]} held out (the first four bytes of whose SHA-256, as a number, are a multiple of 32){near_copies}.
 - Tokenizer: {"the larger model's" if teacher else "byte-level BPE over words as Qwen cuts them, trained on the same stories"}, {record["architecture"]["vocab_size"]} tokens.
 - {s["steps"]} steps of {s["rows"]} rows of {s["context"]} tokens: {last["tokens"] / 1e6:.1f} million tokens, {last["epoch"]:.1f} times through the text.
 - {muon}; warm-up over {s["warmup"]} steps, then a cosine to {s["final_share"]:.0%} of the peak.
 - Weight decay {s["weight_decay"]}, dropout {s["dropout"]}, gradients clipped at {s["clip"]}, products in bfloat16, seed {s["seed"]}.
 - {s["chat_share"]:.0%} of the stories in each pass were told as the answer to a request: for a thing that the story's opening
   names and that comes back, or for somebody who has a name there; one request in twenty asks for any story.
-- Small talk written for it: five kinds of remark ("Hello!", "Who are you?", "Thanks!" ...) with seven fixed answers, once in
+- Small talk written for it: five kinds of remark ("Hello!", "Who are you?", "Thanks!" ...) with eight fixed answers, once in
   60 stories by itself, and now and then before or after a story that is asked for.
 - {record["minutes"]} minutes on {record["machine"]}, PyTorch {record["torch"]}.
 
-On a CPU the same command with the same text and number of processes goes the same way; other processors round differently."""
+Another run of the same command ends with other weights, and about the same figures: processors round differently."""
 
 
 def _samples(record: dict[str, Any]) -> str:
