@@ -27,6 +27,7 @@ from . import (
 )
 from .grading import Limits, NothingSelected, grade_day
 from .mdbook import run_mdbook
+from .options import Finite
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .registry import UsageError, load_course
@@ -52,8 +53,8 @@ def cli() -> None:
     default="recorded",
     help="PyTorch's answers: recorded or live.",
 )
-@click.option("--time-limit", type=click.FloatRange(min=0.1), default=Limits.seconds, help="Seconds a task may take.")
-@click.option("--memory-limit", type=click.FloatRange(min=0.1), default=Limits.memory / 2**30, help="GB it may take.")
+@click.option("--time-limit", type=Finite(min=0.1), default=Limits.seconds, help="Seconds a task may take.")
+@click.option("--memory-limit", type=Finite(min=0.1), default=Limits.memory / 2**30, help="GB it may take.")
 @click.pass_obj
 def test(
     pytest_args: tuple[str, ...],

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import click
 
+from .options import Finite
+
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:
     """The options of every command that runs the engine."""
@@ -17,9 +19,7 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
             ),
             click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="Of the weights."),
             click.option("--max-tokens", type=click.IntRange(min=1), default=256, show_default=True),
-            click.option(
-                "--temp", type=click.FloatRange(min=0), help=f"Temperature, 0 for the likeliest token ({own}, or 0.7)."
-            ),
+            click.option("--temp", type=Finite(min=0), help=f"Temperature, 0 for the likeliest token ({own}, or 0.7)."),
             click.option("--top-k", type=click.IntRange(min=0), help=f"0 is off ({own})."),
             click.option("--top-p", type=click.FloatRange(0, 1), help=f"1 is off ({own})."),
             click.option("--min-p", type=click.FloatRange(0, 1), help=f"0 is off ({own})."),

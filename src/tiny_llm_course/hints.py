@@ -16,7 +16,9 @@ def show(task: Task, rung: int) -> None:
     """Print a hint."""
     say(f"{task.id} {task.title}, hint {rung} of {len(task.hints)}", bold=True)
     say(task.hints[rung - 1])
-    if rung < len(task.hints):
+    if progress.hints_seen(task.id) < rung:
+        say(".tiny-llm cannot be written to, so that the next call shows this hint again: pdm run doctor")
+    elif rung < len(task.hints):
         say(f"The next one: pdm run hint {task.id}")
     else:
         say(f"That was the last one. The chapter: {chapter(task)}")

@@ -50,6 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
     borrowing.install(borrowed)
     config.stash[BORROWED] = frozenset(task.id for task in borrowed)
     config.stash[TRAPS] = Traps([package])
+    if package == LEARNER:
+        config.stash[TRAPS].close(SOLUTION)
     config.stash[GUARD] = Guard()
     config.stash[RECORDINGS] = {}
     config.stash.setdefault(BROKEN, {})

@@ -33,6 +33,24 @@ class Traps:
         # The separator keeps src/tiny_llm apart from src/tiny_llm_course.
         self.guarded += (str(path) if path.suffix else f"{path}{os.sep}",)
 
+    def close(self, folder: Path) -> None:
+        """Forbid the watched files to run or read what is in a folder; the course's own code may."""
+        inside, own = f"{folder}{os.sep}", f"{Path(__file__).parent}{os.sep}"
+
+        def hook(event: str, args: tuple[Any, ...]) -> None:
+            if event != "open" or not isinstance(args[0], str) or not os.path.abspath(args[0]).startswith(inside):
+                return
+            frame = sys._getframe(1)
+            while frame is not None and not frame.f_code.co_filename.startswith(own):
+                if frame.f_code.co_filename.startswith(self.guarded):
+                    line = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+                    headline = f"{line} uses {folder.parent.name}/, where the answers are: write it yourself"
+                    self.hits.append(CheckFailed(Finding(Kind.FORBIDDEN, headline)))
+                    raise self.hits[-1]
+                frame = frame.f_back  # type: ignore[assignment]
+
+        sys.addaudithook(hook)
+
     def set(self, names: Iterable[str]) -> None:
         """Wrap the functions named like `mlx.core.softmax`. Call it before the learner's files are imported."""
         for name in names:

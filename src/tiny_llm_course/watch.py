@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import click
 
 from .grading import Limits
+from .options import Finite
 from .registry import Task, load_course
 from .report import say
 from .selection import by_day, selected
@@ -15,7 +16,7 @@ from .selection import by_day, selected
 @click.option("--week", type=int, help="The week of the day to watch.")
 @click.option("--day", type=int, help="The day to watch.")
 @click.option("--poll", is_flag=True, help="Look at the files' times only, and do not ask the system for events.")
-@click.option("--time-limit", type=click.FloatRange(min=0.1), default=Limits.seconds, help="Seconds a task may take.")
+@click.option("--time-limit", type=Finite(min=0.1), default=Limits.seconds, help="Seconds a task may take.")
 def watch(names: tuple[str, ...], week: int | None, day: int | None, poll: bool, time_limit: float) -> int:
     """Grade a day on every save (1.2, or --week 1 --day 2), or some tasks; by default the first unfinished day.
 
@@ -29,7 +30,7 @@ def watch(names: tuple[str, ...], week: int | None, day: int | None, poll: bool,
         tasks = unfinished_day(load_course().tasks())
     if not tasks:
         first = load_course().weeks[0].days[0]
-        say(f"Every task is done. To watch a day all the same: pdm run watch {first.week}.{first.number}")
+        say(f"Every task is done or borrowed. To watch a day all the same: pdm run watch {first.week}.{first.number}")
         return 0
     return Session(tasks, Limits(seconds=time_limit), poll).run()
 

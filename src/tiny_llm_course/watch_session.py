@@ -63,6 +63,8 @@ class Session:
             before = signal.signal(signal.SIGINT, signal.SIG_IGN)
             self._grader.close()
             signal.signal(signal.SIGINT, before)
+            if watch_page.on_screen():
+                say()  # ends the line of the keys
         return 0
 
     def _loop(self) -> None:
@@ -218,7 +220,13 @@ class Session:
                 say(f"✗ {problem}", colour="red", bold=True)
             say("    Save it again, and grading goes on.")
         elif focus is None:
-            say("All of it has passed.", colour="green")
+            borrowed = [task.id for task in self.tasks if self.results[task.id].status == "borrowed"]
+            if borrowed:
+                say(
+                    f"⇢ {', '.join(borrowed)}: borrowed, and not graded (pdm run return {borrowed[0]})", colour="yellow"
+                )
+            if len(borrowed) < len(self.tasks):
+                say("All of it has passed." if not borrowed else "The rest has passed.", colour="green")
             following = unfinished_day(t for t in load_course().tasks() if t not in self.tasks)
             if following:
                 say(f"Next: pdm run watch {following[0].week}.{following[0].day}")

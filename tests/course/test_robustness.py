@@ -153,6 +153,15 @@ CASES: dict[str, Case] = {
         linear="import os, signal, time; os.kill(os.getppid(), signal.SIGINT); time.sleep(9)",
         status=130,
     ),
+    "it runs the solution": Case(
+        (*LINEAR_FAILS, "uses solutions/, where the answers are"),
+        linear="from solutions.tiny_llm.basics import linear as s\n    return s(x, w, bias)",
+    ),
+    "it reads the solution, and says nothing of being caught": Case(
+        (*LINEAR_FAILS, "uses solutions/, where the answers are"),
+        linear="import contextlib, runpy\n    with contextlib.suppress(BaseException): "
+        "return runpy.run_path('solutions/tiny_llm/basics.py')['linear'](x, w, bias)\n    return x @ w.T",
+    ),
     "a segfault": Case(
         (f"✓ {SOFTMAX}", f"✗ {LINEAR}", "the process crashed: SIG", "ctypes.string_at(0)"),
         put="import ctypes",
