@@ -23,6 +23,8 @@ MODULES = (
     "_pytest.outcomes", "_pytest.reports", "_pytest.runner",
 )  # fmt: skip
 LEARNER = "tiny_llm"
+# PyTorch puts one of its own there while it is imported.
+REPLACED_BY_OTHERS = {("inspect", "getfile")}
 
 
 class Guard:
@@ -53,7 +55,8 @@ class Guard:
                 sys.modules[name] = module
         for name, holder, held in self._held:
             now = vars(holder)
-            for key in [key for key, value in held.items() if now.get(key, self) is not value]:
+            changed = [key for key, value in held.items() if now.get(key, self) is not value]
+            for key in (key for key in changed if (name, key) not in REPLACED_BY_OTHERS):
                 with contextlib.suppress(AttributeError, TypeError):  # a class of C's may refuse, and has not changed
                     setattr(holder, key, held[key])
                     found = found or f"{name}.{key}"

@@ -137,9 +137,10 @@ def _undo(git: Git, plan: Plan, index: Path, before: bytes) -> None:
     write_files(git.root, {change.path: change.before for change in plan.package.changes})
     index.write_bytes(before)
     # Outside the package the paths that change were as in the commit, or not there.
+    # Taken away first, because git takes a file of the same second, size and inode for the one it knows.
+    write_files(git.root, dict.fromkeys(plan.changed))
     there = set(git.paths("ls-files", "-z")) & set(plan.changed)
     git.run("checkout-index", "-f", "-z", "--stdin", stdin=b"".join(os.fsencode(path) + b"\0" for path in there))
-    write_files(git.root, dict.fromkeys(set(plan.changed) - there))
 
 
 def some(names: list[str]) -> str:
