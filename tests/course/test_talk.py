@@ -75,7 +75,10 @@ def test_a_trained_model_tells_a_story(trial_model):
             ["generate", "x", "--model", "pyproject.toml"],
             "pyproject.toml is not a folder; expected a checkpoint's folder",
         ),
-        (["generate", "x", "--model", "MODEL", "--temp", "nan", "--solution"], "temp is nan, which is out of range"),
+        (
+            ["generate", "x", "--model", "MODEL", "--temp", "nan", "--solution"],
+            "Invalid value for '--temp': nan is not a finite",
+        ),
         (["generate", "", "--model", "MODEL", "--solution"], "The prompt is empty, but a model continues at least one"),
         (
             ["generate", "a b" * 999, "--model", "MODEL", "--solution"],
