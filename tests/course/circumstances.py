@@ -14,6 +14,7 @@ from fcntl import ioctl
 from pathlib import Path
 
 import psutil
+from tests.course.terminal import all_of
 
 
 def run(command: list[str], checkout: Path, environment: dict[str, str]) -> tuple[int, str]:
@@ -29,13 +30,7 @@ def on_a_narrow_terminal(command: list[str], checkout: Path, environment: dict[s
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
     process = subprocess.Popen(command, cwd=checkout, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    output = b""
-    try:
-        while chunk := os.read(ours, 65536):
-            output += chunk
-    except OSError:
-        pass  # how Linux says that the terminal has no other end any more
-    os.close(ours)
+    output = all_of(ours)
     return process.wait(), re.sub(r"\x1b\[[0-9;]*m", "", output.decode().replace("\r\n", "\n"))
 
 

@@ -9,6 +9,7 @@ import time
 
 import psutil
 import pytest
+from tests.course.terminal import all_of
 
 from tiny_llm_course import progress
 from tiny_llm_course.paths import ROOT
@@ -27,13 +28,7 @@ def on_a_terminal(*args: str, **environment: str) -> str:
     env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | environment
     process = subprocess.Popen([sys.executable, "-m", "tiny_llm_course", *args], stdout=theirs, cwd=ROOT, env=env)
     os.close(theirs)
-    output = b""
-    try:
-        while chunk := os.read(ours, 65536):
-            output += chunk
-    except OSError:
-        pass  # how Linux says that the terminal has no other end any more
-    os.close(ours)
+    output = all_of(ours)
     assert process.wait() == 0
     return output.decode()
 

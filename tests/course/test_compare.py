@@ -9,6 +9,7 @@ import sys
 
 import mlx.core as mx
 import pytest
+from tests.course.terminal import all_of
 
 from tiny_llm_course import compare, limited, replay, speed
 from tiny_llm_course.day_files import variants_path
@@ -41,13 +42,7 @@ def on_a_terminal(checkout, width: int, **environment: str) -> str:
     command = [sys.executable, "-m", "tiny_llm_course", "compare", "1.1.1"]
     process = subprocess.Popen(command, stdout=theirs, cwd=checkout, env=env, stdin=subprocess.DEVNULL)
     os.close(theirs)
-    output = b""
-    try:
-        while chunk := os.read(ours, 65536):
-            output += chunk
-    except OSError:
-        pass  # how Linux says that the terminal has no other end any more
-    os.close(ours)
+    output = all_of(ours)
     assert process.wait() == 0
     return output.decode().replace("\r", "")
 
