@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from .parsing import parse
 from .paths import ROOT
 from .registry import Task, load_course
 from .stubs.text import decorated_line, definitions, end_line
@@ -73,7 +74,7 @@ def _read(file: Path, name: str, targets: dict[str, set[str]]) -> Module:
     except OSError as error:
         return Module({}, "", problem=f"{path} cannot be read: {error.strerror}")
     try:
-        tree = ast.parse(data)
+        tree = parse(data)
     except SyntaxError as error:
         line = f":{error.lineno}" * (error.lineno is not None)
         return Module({}, repr(data), problem=f"{path}{line} is not Python: {error.msg}")

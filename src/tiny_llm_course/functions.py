@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from .parsing import parse
 from .registry import Target, Task, load_course
 from .stubs.text import Definition, decorated_line, definitions, end_line
 
@@ -57,7 +58,7 @@ def _names(text: str) -> dict[str, ast.stmt]:
     Of two definitions of a name the later one is in force, here as in Python.
     """
     try:
-        body = ast.parse(text).body
+        body = parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     assigned = {

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .parsing import parse
+
 # These packages and the graded tests with all their modules, and these modules by themselves: others keep notes of
 # their own in their names.
 PACKAGES = ("mlx", "numpy", "tiny_llm_course")
@@ -84,7 +86,7 @@ def _is_operator(key: str) -> bool:
 def import_oracles(test_file: Path) -> None:
     """Import what a test file imports, but for the learner's package: what is noted must be there first."""
     try:
-        body = ast.parse(test_file.read_bytes()).body
+        body = parse(test_file.read_bytes()).body
     except (SyntaxError, ValueError):  # the tests cannot be imported, which pytest will say
         return
     for node in body:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from .merge_imports import imported, is_import, merge_import, paired
 from .merge_units import NOTHING, Block, Lines, Unit, mentioned, parameters, plain, same, soundness, split
+from .parsing import parse
 
 ABSENT = ("\0",)  # a part that nobody's text is equal to
 
@@ -85,7 +86,7 @@ class _Merge:
     def missing(self, base: Block, new: Block) -> set[str]:
         """What the merged text mentions, although it is no longer in it."""
         try:
-            tree = ast.parse(self.merged.text)
+            tree = parse(self.merged.text)
             used, bound = mentioned(tree), set(_bindings(split(self.merged.text)))
         except SyntaxError:
             return set()

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from .parsing import parse
 from .stubs.names import attributes, names
 from .stubs.text import Definition, Function, Text, decorated_line, docstring, end_line
 
@@ -114,7 +115,7 @@ def soundness(source: str) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            tree = ast.parse(source)
+            tree = parse(source)
         except (SyntaxError, ValueError, RecursionError):
             return 0
         try:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from .findings import Finding, Kind
+from .parsing import parse
 from .paths import BOOK, ROOT
 from .registry import Day, Target, Task, load_course
 from .results import TaskResult
@@ -121,7 +122,7 @@ def where(target: Target, package: str) -> str:
     """`src/tiny_llm/basics.py:12`, the line of the target's definition as the file is now."""
     file = ROOT / package / f"{target.module}.py"
     try:
-        scope: ast.AST = ast.parse(file.read_bytes())
+        scope: ast.AST = parse(file.read_bytes())
         for part in target.name.split("."):
             scope = next(node for node in ast.iter_child_nodes(scope) if getattr(node, "name", None) == part)
         return f"{package}/{file.name}:{scope.lineno}"  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 import ast
 import re
 
+from .parsing import parse
 from .stubs.text import Definition, Text, decorated_line, definitions
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
@@ -12,7 +13,7 @@ BOM = "\ufeff"
 def is_python(source: str) -> bool:
     """Whether the text can be parsed."""
     try:
-        ast.parse(_plain(source))
+        parse(_plain(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from ..parsing import parse
 from .names import attributes, names
 from .text import Definition, Edit, Text, is_private
 
@@ -30,7 +31,7 @@ def drop_helpers(source: str, stub: str, targets: Collection[str]) -> str:
     """
     text = Text(stub)
     units = list(_units(text.tree.body, targets))
-    mentioned = {use for unit in _units(ast.parse(source).body, targets) for use in unit.uses - {unit.key}}
+    mentioned = {use for unit in _units(parse(source).body, targets) for use in unit.uses - {unit.key}}
     waiting = [unit for unit in units if unit.key is not None and (unit.in_target or unit.key in mentioned)]
     reached = {use for unit in units if unit not in waiting for use in unit.uses}
     while found := [unit for unit in waiting if unit.key in reached]:

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Collection
 
+from ..parsing import parse
 from ..registry import Target
 from .names import names
 from .text import Edit, Text, end_line
@@ -18,7 +19,7 @@ def drop_imports(source: str, stub: str, needed: Collection[Target]) -> str:
     among its names are lost.
     """
     text = Text(stub)
-    orphans = names(ast.parse(source)) - names(text.tree)
+    orphans = names(parse(source)) - names(text.tree)
     edits: list[Edit] = []
     for node in text.tree.body:
         if not isinstance(node, ast.Import | ast.ImportFrom) or _is_future(node):

@@ -2,6 +2,8 @@
 
 import ast
 
+from ..parsing import parse_expression
+
 
 def names(node: ast.AST) -> set[str]:
     """The variables it reads or sets, the names in quoted annotations, and those that `__all__` lists."""
@@ -32,7 +34,7 @@ def _quoted(annotation: ast.expr) -> set[str]:
     found = set()
     for text in _strings(annotation):
         try:
-            found |= names(ast.parse(text, mode="eval"))
+            found |= names(parse_expression(text))
         except SyntaxError:
             continue  # Literal["not code"]
     return found

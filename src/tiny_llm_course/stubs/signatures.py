@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ..parsing import parse
 from .text import Definition, Text, decorated_line, definitions, docstring, end_line, is_private, text_before
 
 
@@ -22,7 +23,7 @@ def signatures(source: str) -> dict[str, Signature]:
     What is defined again under the same name (an overload, a property's setter) has "#2", "#3" after it.
     """
     found: dict[str, Signature] = {}
-    for name, node in definitions(ast.parse(source).body):
+    for name, node in definitions(parse(source).body):
         if isinstance(node, ast.ClassDef):
             args, returns = ", ".join(map(ast.unparse, [*node.bases, *node.keywords])), None
         else:

@@ -6,6 +6,8 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ..parsing import parse
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = Function | ast.ClassDef
 
@@ -24,7 +26,7 @@ class Text:
 
     def __init__(self, text: str) -> None:
         """Parse the text; a SyntaxError if it is not Python."""
-        self.tree = ast.parse(text)
+        self.tree = parse(text)
         self.lines = text.split("\n")  # splitlines() would also split at form feeds, where Python does not
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)
         self.comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
