@@ -44,30 +44,42 @@ def finding_of(error: BaseException, package: Path) -> Finding:
 
 def _not_importable(error: NotImportable, package: Path) -> Finding:
     cause = error.cause
+    if isinstance(cause, Finding):
+        return cause
     file = (package / f"{error.module}.py").relative_to(ROOT).as_posix()
     if isinstance(cause, str):
-        return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {cause}")
+        return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {cause}", place=file)
     if isinstance(cause, SyntaxError):
         where = Path(cause.filename) if cause.filename else package / f"{error.module}.py"
         if where.is_relative_to(package):  # perhaps a file of the learner's own that this one imports
             place = where.relative_to(ROOT).as_posix() + (f":{cause.lineno}" if cause.lineno else "")
             lines = (shortened(cause.text.strip()),) if cause.text else ()
-            return Finding(Kind.NO_IMPORT, f"{place} is not Python: {cause.msg}", lines)
+            return Finding(Kind.NO_IMPORT, f"{place} is not Python: {cause.msg}", lines, place=place)
     frames = learner_frames(cause, package)
+    # The file whose own lines raised: perhaps one of the learner's that this one imports.
+    tried = [frame for frame in _own(cause, package) if frame.name == "<module>"]
+    place = f"{_relative(tried[-1])}:{tried[-1].lineno}" if tried else file
+    file = place.partition(":")[0]
     if isinstance(cause, SystemExit):
-        return Finding(Kind.NO_IMPORT, f"{file} calls sys.exit({cause.code!r}) while it is imported", frames=frames)
+        headline = f"{file} calls sys.exit({cause.code!r}) while it is imported"
+        return Finding(Kind.NO_IMPORT, headline, frames=frames, place=place)
     what = f"{type(cause).__name__}: {first_line(cause)}"
-    return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {what}", frames=frames)
+    return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {what}", frames=frames, place=place)
 
 
 def learner_frames(error: BaseException, package: Path) -> tuple[str, ...]:
     """The graded package's own lines on the way to an error, innermost last: `src/tiny_llm/basics.py:12  code`."""
-    lines = [
-        shortened(f"{Path(frame.filename).relative_to(ROOT).as_posix()}:{frame.lineno}  {frame.line or ''}".rstrip())
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(package)
-    ]
+    own = _own(error, package)
+    lines = [shortened(f"{_relative(frame)}:{frame.lineno}  {frame.line or ''}".rstrip()) for frame in own]
     return tuple(line for line, _ in itertools.groupby(lines))  # a comprehension is a frame of its own
+
+
+def _own(error: BaseException, package: Path) -> list[traceback.FrameSummary]:
+    return [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(package)]
+
+
+def _relative(frame: traceback.FrameSummary) -> str:
+    return Path(frame.filename).relative_to(ROOT).as_posix()
 
 
 def first_line(error: BaseException) -> str:

@@ -137,6 +137,8 @@ def _message(result: TaskResult, status: str, why: str) -> str:
             return f"fails because of {' and '.join(result.culprits)}, which it uses"
         case "failed" if finding:
             return finding.headline
+        case "not run" if finding:
+            why = finding.headline
     return f"not run: {why}"
 
 

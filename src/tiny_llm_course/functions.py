@@ -7,8 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from .parsing import parse
+from .paths import ROOT
 from .registry import Target, Task, load_course
-from .stubs.text import Definition, decorated_line, definitions, end_line
+from .stubs.text import Definition, decorated_line, definitions, end_line, indent
 
 
 def function_source(package: Path, target: Target) -> str | None:
@@ -36,6 +37,38 @@ def fingerprint(task: Task, package: Path) -> str | None:
         others = {other.name for other in targets if other.module == target.module}
         parts += [str(target), *(_used(text, target.name, others) if target.name in _names(text) else [text])]
     return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()
+
+
+def holds_stub(task: Task, package: Path) -> bool:
+    """Whether the file of a task still raises what its stub raises: nobody has finished it, whatever it waits for.
+
+    A raise in a comment, or one that stands behind a return, was left over by somebody who has. The file need not be
+    Python.
+    """
+    stub = f'raise NotImplementedError("{task.label}")'
+    lines = [line for line in (module_text(package, task.targets[0].module) or "").split("\n") if line.strip()]
+    return any(line.strip() == stub and not _follows_return(line, lines[:i]) for i, line in enumerate(lines))
+
+
+def _follows_return(line: str, above: list[str]) -> bool:
+    """Whether the statement above a line, in its own block, is a return; it may take several lines."""
+    for other in reversed(above):
+        if indent(other) < indent(line):
+            break
+        if indent(other) == indent(line) and other.strip()[0] not in ")]}":
+            return other.strip().startswith("return")
+    return False
+
+
+def is_within(place: str, task: Task, package: Path) -> bool:
+    """Whether a place in the package, `src/tiny_llm/basics.py:12`, is in one of the task's definitions."""
+    for target in task.targets:
+        file, _, number = place.rpartition(":")
+        node = _names(module_text(package, target.module) or "").get(target.name)
+        in_file = ROOT / file == module_path(package, target.module)
+        if node and in_file and decorated_line(node) <= int(number) <= end_line(node):
+            return True
+    return False
 
 
 def module_path(package: Path, module: str) -> Path:

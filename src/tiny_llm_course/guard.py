@@ -83,17 +83,26 @@ def _is_operator(key: str) -> bool:
     return hasattr(object, key) or key in ("__bool__", "__array__", "__getattr__")
 
 
-def import_oracles(test_file: Path) -> None:
-    """Import what a test file imports, but for the learner's package: what is noted must be there first."""
+def import_oracles(test_file: Path) -> list[str]:
+    """Import what a test file imports, but for the learner's package: what is noted must be there first.
+
+    Returns:
+        The modules of the learner's package that it imports, as "basics".
+    """
     try:
         body = parse(test_file.read_bytes()).body
     except (SyntaxError, ValueError):  # the tests cannot be imported, which pytest will say
-        return
+        return []
+    found: list[str] = []
     for node in body:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
+            inside = node.module == LEARNER
+            names = [f"{LEARNER}.{alias.name}" for alias in node.names] if inside else [node.module]
         for name in names:
-            if name.partition(".")[0] != LEARNER:
+            if name.partition(".")[0] == LEARNER:
+                found.append(name.removeprefix(f"{LEARNER}."))
+            else:
                 with contextlib.suppress(ImportError):  # likewise
                     importlib.import_module(name)
+    return found

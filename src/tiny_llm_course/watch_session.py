@@ -12,12 +12,12 @@ from collections.abc import Iterable
 
 from . import hints, progress, watch_page
 from .changes import Code
+from .child_process import Limits
 from .grader import Grader, Verdicts
-from .grading import Limits
 from .keys import Keys
 from .paths import LEARNER, ROOT
 from .registry import Task, UsageError, load_course
-from .report import report_task, say
+from .report import faults, report_fault, report_task, say
 from .results import TaskResult
 from .saves import Saves, signature
 from .selection import by_day
@@ -233,4 +233,6 @@ class Session:
         elif self.page == "hint" and self.hint:
             hints.show(*self.hint)
         elif focus.id in self.results:
+            for fault in faults([self.results[focus.id]]).values():
+                report_fault(fault)
             report_task(self.results[focus.id], PACKAGE)
