@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .diagnosis import shortened
 from .findings import Finding, Kind
-from .paths import ROOT
+from .paths import COURSE, ROOT, TESTS
 
 SIGNALS = {
     "SIGSEGV": "a memory fault in native code",
@@ -19,7 +19,8 @@ SIGNALS = {
     "SIGKILL": "which comes from outside, most often when memory runs out",
 }
 ENDED = "your code ended the tests (exit code {}), which is not a way to pass them"
-ENDED_NATIVELY = "native code ended the tests (exit code {}), which is not a way to pass them"
+ENDED_UNSEEN = "the process ended before its tests (exit code {}), which is not a way to pass them"
+COMPUTING = (COURSE / "checks.py", COURSE / "rounding.py")
 LAST_WORDS = 2  # lines of what native code wrote
 
 
@@ -29,7 +30,7 @@ class Trace:
 
     frames: tuple[str, ...] = ()  # as a finding has them
     importing: str = ""  # the last of them that is not in a function: `src/tiny_llm/basics.py:12`
-    told: bool = False  # whether it wrote anything at all
+    computing: bool = False  # it was in none of them: a check was computing what the learner's code had returned
 
 
 def trace_of(text: str, package: Path) -> Trace:
@@ -49,15 +50,17 @@ def trace_of(text: str, package: Path) -> Trace:
             code = [linecache.getline(str(file), int(number)).strip() for file, number, _ in own]
             modules = [place for place, (_, _, name) in zip(places, own, strict=True) if name == "<module>"]
             frames = tuple(shortened(f"{place}  {line}".rstrip()) for place, line in zip(places, code, strict=True))
-            return Trace(frames, modules[-1] if modules else "", told=True)
-    return Trace(told=bool(text.strip()))
+            return Trace(frames, modules[-1] if modules else "")
+    innermost = re.search(r'^  File "(.*)", line', "".join(threads[:1]), re.MULTILINE)
+    file = Path(innermost[1] if innermost else "")
+    return Trace(computing=file in COMPUTING or TESTS in file.parents)
 
 
 def cause_of_exit(status: int, by_python: bool) -> str:
     """Why a process is gone, by its exit status as `Popen` has it; `by_python` if Python is known to have ended it."""
     if status < 0:
         return f"the process crashed: {signal_words(-status)}"
-    return (ENDED if by_python else ENDED_NATIVELY).format(status)
+    return (ENDED if by_python else ENDED_UNSEEN).format(status)
 
 
 def signal_words(number: int) -> str:
@@ -73,7 +76,7 @@ def death(why: str, trace: Trace, check: str, wrote: str = "") -> Finding:
     """The finding for the task whose check was running. `wrote` is what the process wrote meanwhile, past Python."""
     lines = [line.strip() for line in wrote.splitlines() if line.strip()][-LAST_WORDS:]
     told = [f"wrote     {shortened(line)}" for line in lines]
-    if trace.told and check and not trace.frames:
+    if trace.computing:
         told.insert(0, "after your code had returned, while its result was computed")
     return Finding(Kind.STOPPED, why, (*told, *[f"check     {check}"] * bool(check)), frames=trace.frames)
 

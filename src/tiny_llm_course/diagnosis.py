@@ -12,6 +12,7 @@ from .checks import CASE_NOTE
 from .findings import CheckFailed, Finding, Kind
 from .packages import NotImportable
 from .paths import ROOT
+from .registry import load_course
 
 WIDTH = 160  # of a learner's message or line of code; more would push the verdict off the screen
 
@@ -22,12 +23,13 @@ def finding_of(error: BaseException, package: Path) -> Finding:
         return error.finding
     if isinstance(error, NotImportable):
         return _not_importable(error, package)
-    if isinstance(error, BaseExceptionGroup):  # hypothesis: the same inputs gave different answers
+    frames = learner_frames(error, package)
+    if isinstance(error, BaseExceptionGroup) and not frames:  # hypothesis: the same inputs gave different answers
         return dataclasses.replace(finding_of(error.exceptions[0], package), indirect=True)
-    if isinstance(error, NotImplementedError) and (match := re.match(r"\d+\.\d+\.\d+", str(error))):
+    match = re.match(r"\d+\.\d+\.\d+", str(error)) if isinstance(error, NotImplementedError) else None
+    if match and any(task.id == match[0] for task in load_course().tasks()):
         return Finding(Kind.NOT_STARTED, f"not started: {error}", blocker=match[0])
     name = type(error).__name__
-    frames = learner_frames(error, package)
     case = next((n.removeprefix(CASE_NOTE) for n in getattr(error, "__notes__", []) if n.startswith(CASE_NOTE)), "")
     if isinstance(error, SystemExit):
         return Finding(Kind.STOPPED, f"your code left the program with sys.exit({error.code!r})", frames=frames)
@@ -38,6 +40,8 @@ def finding_of(error: BaseException, package: Path) -> Finding:
         return Finding(Kind.NO_IMPORT, f"{file} defines no {error.name}")
     if isinstance(error, TypeError) and "argument" in str(error):
         return Finding(Kind.RAISED, f"cannot be called as its signature was: {first_line(error)}", case=case)
+    if isinstance(error, TypeError) and "not callable" in str(error):
+        return Finding(Kind.RAISED, f"cannot be called: {first_line(error)}", case=case)
     # Not in the learner's lines: MLX computing what they returned, or a check that could not cope with it.
     return Finding(Kind.RAISED, f"{name} after your code returned: {first_line(error)}", case=case, indirect=not case)
 
@@ -83,12 +87,12 @@ def _relative(frame: traceback.FrameSummary) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, with paths as seen from the checkout."""
+    """The first line of an error's message that says something, with paths as seen from the checkout."""
     try:
         message = str(error)
     except Exception:
         return "(its message cannot be printed)"
-    beginning = message[: 100 * WIDTH]  # of perhaps a hundred million characters
+    beginning = message[: 100 * WIDTH].strip()  # of perhaps a hundred million characters
     return shortened((beginning.splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", ""))
 
 

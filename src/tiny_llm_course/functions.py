@@ -22,6 +22,12 @@ def function_source(package: Path, target: Target) -> str | None:
     return _source(text or "", node) if isinstance(node, Definition) else None
 
 
+def definition_line(package: Path, target: Target) -> int | None:
+    """The line on which the definition of a target begins that is in force; None if there is none, or no such file."""
+    node = _names(module_text(package, target.module) or "").get(target.name)
+    return node.lineno if node else None
+
+
 def fingerprint(task: Task, package: Path) -> str | None:
     """A hash of a task's code: its targets, and what they use of their own files that is no other task's target.
 
@@ -46,7 +52,8 @@ def holds_stub(task: Task, package: Path) -> bool:
     Python.
     """
     stub = f'raise NotImplementedError("{task.label}")'
-    lines = [line for line in (module_text(package, task.targets[0].module) or "").split("\n") if line.strip()]
+    text = module_text(package, task.targets[0].module) or ""
+    lines = [line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
     return any(line.strip() == stub and not _follows_return(line, lines[:i]) for i, line in enumerate(lines))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from . import progress
 from .child_process import ChildProcess, Limits
 from .day_files import must_be_there, no_check, tests_path
-from .deaths import death, death_of_import
+from .deaths import Trace, death, death_of_import
 from .findings import Finding, Kind
 from .functions import is_within
 from .paths import LEARNER, SOLUTION
@@ -80,10 +80,11 @@ def grade_day(
             break
         if run.task:
             left = [task for task in left if task not in run.begun]
-            result = results[run.task]
+            result, trace = results[run.task], run.trace()
             if result.failed and result.passed + result.failed == result.checks:
                 continue  # it ended while its mistake was looked for: what it fails by is known
-            result.add(_death_in(result, run, package))
+            if not result.failed or trace.frames:
+                result.add(_death_in(result, run, trace, package))
             ends.tasks[run.task] = run.did
             left = [task for task in left if not _goes_without(results[task], ends)]
         elif run.module and run.module not in ends.files:
@@ -108,9 +109,8 @@ def _goes_without(result: TaskResult, ends: Ends) -> bool:
     return False
 
 
-def _death_in(result: TaskResult, run: ChildProcess, package: Path) -> Finding:
+def _death_in(result: TaskResult, run: ChildProcess, trace: Trace, package: Path) -> Finding:
     """The finding for a task that was busy when its process ended."""
-    trace = run.trace()
     at_own = any(is_within(frame.partition("  ")[0], result.task, package) for frame in trace.frames)
     if result.stub and not at_own:  # what it was tried with has ended it
         return Finding(Kind.NOT_STARTED, f"not started: {result.task.label}", blocker=result.task.id)

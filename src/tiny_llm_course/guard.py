@@ -34,11 +34,13 @@ class Guard:
 
     def __init__(self) -> None:
         self._modules: dict[str, ModuleType] = {}
+        self._others: dict[str, ModuleType] = {}  # which only have to be there
         self._held: list[tuple[str, Any, dict[str, Any]]] = []  # a name, the module or class, what it held
 
     def note(self) -> None:
         """Note everything as it is now; what was noted before is forgotten."""
         self._modules = {name: module for name, module in sys.modules.items() if _is_guarded(name)}
+        self._others = {name: module for name, module in sys.modules.items() if not _is_guarded(name)}
         self._held = [(name, module, dict(vars(module))) for name, module in self._modules.items()]
         classes = {
             id(value): (f"{name}.{key}", value, dict(vars(value)))
@@ -55,6 +57,9 @@ class Guard:
             if sys.modules.get(name) is not module:
                 found = found or name
                 sys.modules[name] = module
+        for name in self._others.keys() - sys.modules.keys():
+            found = found or f"sys.modules[{name!r}]"
+            sys.modules[name] = self._others[name]
         for name, holder, held in self._held:
             now = vars(holder)
             changed = [key for key, value in held.items() if now.get(key, self) is not value]

@@ -1,6 +1,5 @@
 """What a learner reads after grading: one screen, the first thing to mend first."""
 
-import ast
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import click
 
 from .findings import Finding, Kind
-from .parsing import parse
+from .functions import definition_line
 from .paths import BOOK, ROOT
 from .registry import Day, Target, Task, load_course
 from .results import TaskResult
@@ -144,14 +143,8 @@ def _report_prints(count: int, lines: Sequence[str], checks: int) -> None:
 
 def where(target: Target, package: str) -> str:
     """`src/tiny_llm/basics.py:12`, the line of the target's definition as the file is now."""
-    file = ROOT / package / f"{target.module}.py"
-    try:
-        scope: ast.AST = parse(file.read_bytes())
-        for part in target.name.split("."):
-            scope = next(node for node in ast.iter_child_nodes(scope) if getattr(node, "name", None) == part)
-        return f"{package}/{file.name}:{scope.lineno}"  # type: ignore[attr-defined]
-    except (OSError, SyntaxError, ValueError, StopIteration):
-        return f"{package}/{file.name}"
+    line = definition_line(ROOT / package, target)
+    return f"{package}/{target.module}.py" + (f":{line}" if line else "")
 
 
 def chapter(task: Task) -> str:
