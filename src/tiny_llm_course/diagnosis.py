@@ -14,6 +14,7 @@ from .packages import NotImportable
 from .paths import ROOT
 from .registry import load_course
 
+MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
 WIDTH = 160  # of a learner's message or line of code; more would push the verdict off the screen
 
 
@@ -59,6 +60,8 @@ def _not_importable(error: NotImportable, package: Path) -> Finding:
             place = where.relative_to(ROOT).as_posix() + (f":{cause.lineno}" if cause.lineno else "")
             lines = (shortened(cause.text.strip()),) if cause.text else ()
             return Finding(Kind.NO_IMPORT, f"{place} is not Python: {cause.msg}", lines, place=place)
+    if missing := _missing(cause, package):
+        return missing
     frames = learner_frames(cause, package)
     # The file whose own lines raised: perhaps one of the learner's that this one imports.
     tried = [frame for frame in _own(cause, package) if frame.name == "<module>"]
@@ -69,6 +72,18 @@ def _not_importable(error: NotImportable, package: Path) -> Finding:
         return Finding(Kind.NO_IMPORT, headline, frames=frames, place=place)
     what = f"{type(cause).__name__}: {first_line(cause)}"
     return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {what}", frames=frames, place=place)
+
+
+def _missing(error: BaseException, package: Path) -> Finding | None:
+    """The finding if a file imports what a task should have defined: then that task is at fault, and not the file."""
+    match = MISSING.match(str(error)) if isinstance(error, ImportError) else None
+    for task in load_course().tasks() if match else ():
+        for target in task.targets:
+            if match and (target.name, target.module) == match.groups():
+                file = (package / f"{target.module}.py").relative_to(ROOT).as_posix()
+                frames = learner_frames(error, package)
+                return Finding(Kind.NO_IMPORT, f"{file} defines no {target.name}", frames=frames, blocker=task.id)
+    return None
 
 
 def learner_frames(error: BaseException, package: Path) -> tuple[str, ...]:

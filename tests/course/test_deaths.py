@@ -22,7 +22,8 @@ IN_SOFTMAX = f"""  File "/usr/lib/python3/mlx.py", line 1 in eval
     [
         f"Fatal Python error: Segmentation fault\n\nCurrent thread 0x01 (most recent call first):\n{IN_SOFTMAX}",
         f"Thread 0x01 (most recent call first):\n{IN_SOFTMAX}",
-        f"Current thread 0x02 (most recent call first):\n  <no Python frame>\n\nThread 0x01 [m] (most recent call first):\n{IN_SOFTMAX}",
+        "Current thread 0x02 (most recent call first):\n  <no Python frame>\n\n"
+        f"Thread 0x01 [main] (most recent call first):\n{IN_SOFTMAX}",
     ],
     ids=["the thread that crashed", "none of Python's", "one without lines"],
 )

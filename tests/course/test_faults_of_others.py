@@ -126,9 +126,8 @@ def test_where_nothing_is_written_the_file_is_told_all_the_same():
     with checkout_for(Scenario("others", (), (), (module_level("x = ("),))) as checkout:
         done = run("test", checkout)
     assert done.returncode == 1
-    assert re.search(
-        rf"\n✗ {FILE}:\d+ is not Python.*\n .*\n\nNothing is written yet. Next: mend {FILE}:\d+\.\n", done.stdout
-    )
+    told = rf"\n✗ {FILE}:\d+ is not Python.*\n .*\n\nNothing is written yet. Next: mend {FILE}:\d+\.\n"
+    assert re.search(told, done.stdout)
 
 
 @pytest.mark.parametrize("file", ["__init__.py", "config.py"])
@@ -143,18 +142,33 @@ def test_a_file_without_a_task(file, code):
 
 
 def test_watch_shows_the_file_and_what_is_not_started():
-    with checkout_for(Scenario("others", (), WRITTEN, (module_level("while True: pass"),))) as checkout:
-        with Terminal("watch", "1.1", "--time-limit", "3", checkout=checkout) as terminal:
-            terminal.wait_for("Graded 1.1.1, 1.1.2, 1.1.3, 1.1.4 in")
-            page = terminal.wait_for("runs all again\n")
-            assert f"✗ {FILE} cannot be imported: still running after 3 s" in page
-            assert "while True: pass" in page
-            terminal.type("l")
-            page = terminal.wait_for("runs all again\n")
-            assert f"○ {LINEAR}: not started" in page
-            assert f"~ {ATTENTION}: not run, {FILE} cannot be imported" in page
-            terminal.type("q")
-            assert terminal.end() == 0
+    looping = Scenario("others", (), WRITTEN, (module_level("while True: pass"),))
+    with (
+        checkout_for(looping) as checkout,
+        Terminal("watch", "1.1", "--time-limit", "3", checkout=checkout) as terminal,
+    ):
+        terminal.wait_for("Graded 1.1.1, 1.1.2, 1.1.3, 1.1.4 in")
+        page = terminal.wait_for("runs all again\n")
+        assert f"✗ {FILE} cannot be imported: still running after 3 s" in page
+        assert "while True: pass" in page
+        terminal.type("l")
+        page = terminal.wait_for("runs all again\n")
+        assert f"○ {LINEAR}: not started" in page
+        assert f"~ {ATTENTION}: not run, {FILE} cannot be imported" in page
+        terminal.type("q")
+        assert terminal.end() == 0
+
+
+def test_a_name_that_is_gone_is_its_own_tasks_fault():
+    renamed = Edit("basics.py", "def soft_max(", "def softmax(")
+    with checkout_for(Scenario("others", (), WRITTEN, (renamed,))) as checkout:
+        screen = run("test 1.1 1.3", checkout).stdout
+    assert f"✗ {SOFTMAX}: failed, 19 of 19 checks\n    {FILE} defines no softmax\n" in screen
+    assert f"~ {ATTENTION}: not run, {FILE} defines no softmax\n" in screen
+    assert marks(screen) == {
+        "1.1.1": "✗", "1.1.2": "~", "1.1.3": "○", "1.1.4": "○", "1.3.1": "○", "1.3.2": "~", "1.3.3": "○",
+    }  # fmt: skip
+    assert "Next: 1.1.1 Softmax." in screen
 
 
 STUB = 'raise NotImplementedError("1.1.1 Softmax")'
