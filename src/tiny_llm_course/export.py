@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from . import progress
-from .grading import grade_day
+from .grading import Ends, grade_day
 from .registry import Day, Task, UsageError, load_course
 from .report import few
 from .results import TaskResult
@@ -75,7 +75,8 @@ def export(
     tasks = selected(names, week, day, solution=True)
     begun = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
     borrowed = progress.borrowed()
-    days = [_graded(the_day, its_tasks, points, borrowed) for the_day, its_tasks in by_day(tasks)]
+    ends = Ends()
+    days = [_graded(the_day, its_tasks, points, borrowed, ends) for the_day, its_tasks in by_day(tasks)]
     text = export_formats.FORMATS[form](days, provenance.of(begun.isoformat()))
     if out is None:
         click.echo(text, nl=False)
@@ -91,11 +92,11 @@ def export(
     return 0
 
 
-def _graded(day: Day, tasks: list[Task], points: str, borrowed: frozenset[str]) -> GradedDay:
+def _graded(day: Day, tasks: list[Task], points: str, borrowed: frozenset[str], ends: Ends) -> GradedDay:
     started = time.monotonic()
     why = "the tests were stopped before"
     try:
-        results = {result.task.id: result for result in grade_day(day, tasks=tasks)}
+        results = {result.task.id: result for result in grade_day(day, tasks=tasks, ends=ends)}
     except UsageError as error:  # the day's tests are damaged or gone; the other days still count
         results, why = {}, str(error)
     seconds = time.monotonic() - started
