@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from tiny_llm_course.registry import load_course
 from tiny_llm_course.transcripts import Scenario, checkout_for, run
@@ -75,7 +76,7 @@ def machine() -> str:
     return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
 
 
-def show(figures: dict) -> None:
+def show(figures: dict[str, Any]) -> None:
     """Print the table."""
     print(f"{figures['machine']}; median of {figures['runs']} runs")
     measured = figures["commands"]
