@@ -39,8 +39,8 @@ def measure(quick: bool = False) -> Table:
     return Table(
         ("position", "RoPE %", "angles in float16 %", "in bfloat16 %"),
         tuple(rows),
-        f"Tokens {APART} apart score the same anywhere. At position {positions[-1]} yours are off by {number(mine)} % of the "
-        f"scores' spread; with angles in float16 by {number(half)} %, in bfloat16 by {number(brain)} %.",
+        f"Tokens {APART} apart score the same anywhere. At position {positions[-1]} yours are off by {number(mine)} % "
+        f"of the scores' spread; with angles in float16 by {number(half)} %, in bfloat16 by {number(brain)} %.",
     )
 
 

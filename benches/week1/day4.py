@@ -31,10 +31,11 @@ def measure(quick: bool = False) -> Table:
         rows.append((length, in_mlp, in_attention, in_attention / in_mlp, macs / (3 * E * WIDTH)))
     first, last = rows[0], rows[-1]
     return Table(
-        ("L", "MLP, ms a token", "attention, ms a token", "by the MLP: time", "MACs"),
+        ("L", "MLP, ms a token", "attention, ms a token", "ratio of times", "of MACs"),
         tuple(rows),
-        f"Attention takes {first[3]:.1f} times as long as the MLP for {first[0]} tokens, {last[3]:.1f} times for {last[0]}: "
-        f"only its time for a token grows. By MACs (multiplications, each with its addition) it would be {last[4]:.1f}.",
+        f"Attention takes {first[3]:.1f} times as long as the MLP for {first[0]} tokens, and {last[3]:.1f} times for "
+        f"{last[0]}: its time for a token grows, the MLP's stays. By MACs (multiplications, each with its addition) "
+        f"the last would be {last[4]:.1f}.",
     )
 
 

@@ -37,9 +37,9 @@ def measure(quick: bool = False) -> Table:
     return Table(
         ("part", "weights %", "MACs %", "time %", "0.6B: weights %", "0.6B: MACs %"),
         tuple(rows),
-        f"The whole model ({all_weights / 1e6:.2f} million weights) takes {whole * 1e3:.0f} ms for {length} tokens, which "
-        f"is {all_macs * length / whole / 1e9:.1f} billion MACs (multiplications, each with its addition) a second. The "
-        f"parts, each by itself, add up to {100 * sum(times) / whole:.0f} % of that time.",
+        f"The whole model ({all_weights / 1e6:.2f} million weights) takes {whole * 1e3:.0f} ms for {length} tokens, "
+        f"that is {all_macs * length / whole / 1e9:.1f} billion MACs (multiplications, each with its addition) a "
+        f"second. The parts, each by itself, add up to {100 * sum(times) / whole:.0f} % of that time.",
     )
 
 

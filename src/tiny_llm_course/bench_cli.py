@@ -6,16 +6,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import benchmarks, progress
+from . import progress
 from .grading import grade_day
 from .packages import LearnerError
 from .registry import UsageError, load_course
 from .report import say
 from .selection import by_day
+
+if TYPE_CHECKING:
+    from .benchmarks import Measurement
 
 
 @click.command()
@@ -31,10 +34,12 @@ from .selection import by_day
 )
 def bench(name: str | None, solution: bool, quick: bool, file: Path | None) -> int:
     """Measure what you have built on a day: time, memory or error. Without a day: what there is to measure."""
+    from . import benchmarks
+
     if name is None:
         if file:
             raise UsageError("--json needs a day: pdm run bench 1.1 --json FILE")
-        _list()
+        _list(benchmarks.measurements(load_course()))
         return 0
     measurement = benchmarks.find(name)
     if file and not (file.parent.is_dir() and os.access(file.parent, os.W_OK)):
@@ -54,8 +59,7 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None) -> i
     return 0
 
 
-def _list() -> None:
-    known = benchmarks.measurements(load_course())
+def _list(known: "list[Measurement]") -> None:
     say("What can be measured, each in about 20 seconds at most:", bold=True)
     for measurement in known:
         say(f"  {measurement.name}  {measurement.title}")
@@ -63,7 +67,7 @@ def _list() -> None:
     say(f"Your code: pdm run bench {known[0].name}; ours: pdm run bench {known[0].name} --solution")
 
 
-def _must_pass(measurement: benchmarks.Measurement) -> None:
+def _must_pass(measurement: "Measurement") -> None:
     """The time of wrong code is no measurement. What is known to pass is not graded again.
 
     Raises:
