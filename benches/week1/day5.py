@@ -35,7 +35,7 @@ def measure(quick: bool = False) -> Table:
         rows.append((name, weights, macs, 100 * taken / whole, large_weights, large_macs))
     all_weights, all_macs = (sum(count[i] for count in small.values()) for i in (0, 1))
     return Table(
-        ("part", "weights %", "MACs %", "time %", "0.6B: weights %", "0.6B: MACs %"),
+        ("part", "weights %", "MACs %", "time %", "Qwen3-0.6B: weights %", "MACs %"),
         tuple(rows),
         f"The whole model ({all_weights / 1e6:.2f} million weights) takes {whole * 1e3:.0f} ms for {length} tokens, "
         f"that is {all_macs * length / whole / 1e9:.1f} billion MACs (multiplications, each with its addition) a "

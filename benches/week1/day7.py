@@ -42,8 +42,8 @@ def measure(quick: bool = False) -> Table:
     ]
     slowest = max(rows, key=lambda row: row[-1])
     return Table(
-        ("choice", f"V = {config.vocab_size}: ms", "% of a token", f"V = {large}: ms", "times greedy"),
+        ("choice", f"V = {config.vocab_size:,}: ms", "% of a token", f"V = {large:,}: ms", "times greedy"),
         tuple(rows),
         f"The model takes {one_token * 1e3:.1f} ms for a token, which is the 100 % of the second column. With "
-        f"{large} tokens to choose from, {slowest[0]} takes {slowest[-1]:.0f} times as long as greedy.",
+        f"{large:,} tokens to choose from, {slowest[0]} takes {slowest[-1]:.0f} times as long as greedy.",
     )

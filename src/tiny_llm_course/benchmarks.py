@@ -64,7 +64,8 @@ def find(name: str) -> Measurement:
         raise UsageError(f"{name} is not a day, and what is measured are days: pdm run bench {day}")
     known = {measurement.name: measurement for measurement in measurements(load_course())}
     if day not in known:
-        raise UsageError(f"Nothing is measured on day {day}. There is {', '.join(known)}.")
+        there = f" There is {', '.join(known)}." if known else ""
+        raise UsageError(f"Nothing is measured on day {day} yet.{there}")
     return known[day]
 
 

@@ -17,11 +17,9 @@ def generated_files(course: Course) -> dict[str, str]:
 
 
 def _page(found: dict[str, Any]) -> str:
-    lines = [
-        found["columns"],
-        ["--:"] * len(found["columns"]),
-        *([number(cell) for cell in row] for row in found["rows"]),
-    ]
+    rows = [[number(cell) for cell in row] for row in found["rows"]]
+    sides = [":--" if isinstance(cell, str) and not i else "--:" for i, cell in enumerate(found["rows"][0])]
+    lines = [found["columns"], sides, *rows]
     day = datetime.date.fromisoformat(found["date"])
     where = f"*Our solution on {day.day} {day:%B} {day.year}: {in_words(found['machine'])}.*"
     return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", where, ""])
