@@ -1,4 +1,4 @@
-"""Draw silu and relu, with the gates of day 4's tokens as dots: `python book/figures/silu.py` writes the picture anew."""
+"""Draw silu and relu, day 4's gates as dots: `python book/figures/silu.py` writes the picture anew."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ PICTURE = Path(__file__).resolve().parents[1] / "src" / "figures" / "silu.svg"
 GATES = {"That": 4.0, "is": -4.0, "a": 0.0, "blue": 1.0, "dog": -9.0}
 
 LEFT, RIGHT, LOW, HIGH = -10.0, 6.0, -1.0, 5.0  # the part of the plane that is shown
-UNIT, MARGIN = 36.0, 8.0  # pixels
+UNIT, MARGIN = 29.0, 8.0  # pixels
 WIDTH, HEIGHT = UNIT * (RIGHT - LEFT) + 2 * MARGIN, UNIT * (HIGH - LOW) + 2 * MARGIN
 # Where a name stands, seen from its dot: beside the curve and the axes, not on them.
 ABOVE, BELOW = (0, -11, "middle"), (10, 16, "start")

@@ -8,6 +8,7 @@ import numpy as np
 from .formulas import linear64, rms_norm64
 from .packages import load_solution
 from .paths import BOOK, EMBEDDED_MODEL
+from .rounding import to_float64
 from .widgets import TOKENS, number, table
 
 FILE = BOOK / "src" / "generated" / "depth.md"
@@ -15,10 +16,10 @@ SENTENCE = " ".join(TOKENS)
 
 
 def depth_table() -> str:
-    """The likeliest next token at each depth and position of the sentence. Where the model is not there, the old table."""
+    """The likeliest next token at each depth and position of the sentence; without the model, the old table."""
     if FILE.exists() and not (EMBEDDED_MODEL / "model.safetensors").exists():
         return FILE.read_text(encoding="utf-8")
-    from .reference_model import block64, embedded_model, to_float64
+    from .reference_model import block64, embedded_model
 
     load_solution()
     from tiny_llm_solution.tokenizer import ByteLevelBPE
@@ -33,5 +34,5 @@ def depth_table() -> str:
         logits = linear64(rms_norm64(stream, norm, model.config["rms_norm_eps"]), embedding)[0]
         said = [tokenizer.decode([int(token)]).strip() for token in logits.argmax(axis=-1)]
         size = number(np.sqrt(np.mean(stream * stream)), 1)
-        rows.append([f"after layer {layer}" if layer else "as the embedding has it", *said, size])
-    return table("What the model would say next, at each depth", ["the stream", *TOKENS, "its RMS"], rows) + "\n"
+        rows.append([f"layer {layer}" if layer else "embedding", *said, size])
+    return table("What the model would say next", ["after", *TOKENS, "RMS"], rows) + "\n"
