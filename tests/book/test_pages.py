@@ -20,6 +20,7 @@ every_page = pytest.mark.parametrize("name", PAGES)
 both_themes = pytest.mark.parametrize("theme", THEMES)
 on_a_phone = pytest.mark.parametrize("width", [375])
 
+
 @both_themes
 @every_page
 def test_a_page_can_be_read(page, name, theme):
