@@ -101,7 +101,8 @@ BookWidget.style = `
   td { min-width: 3.2em; padding: 0.25em 0.4em; text-align: center; white-space: nowrap;
     border: 1px solid var(--line); border-radius: 3px; font-size: 0.9em; }
   @media (min-width: 501px) { caption { white-space: nowrap; } }
-  @media (max-width: 500px) { td { min-width: 2.6em; padding: 0.25em 0.1em; } th { padding: 0.1em 0.2em; } }
+  @media (max-width: 500px) { td { min-width: 2.6em; padding: 0.25em 0.1em; } th { padding: 0.1em 0.2em; }
+    thead th { white-space: normal; } }
   svg { display: block; max-width: 100%; height: auto; }
   svg text { fill: var(--fg, CanvasText); font-family: inherit; }
   .say { margin: 0.6em 0 0; }

@@ -89,7 +89,8 @@
       this.$("#at-kv").textContent = `${kvHeads} of ${heads}`;
       this.$("#at-tokens").textContent = grouped(tokens);
       this.picture(heads, kvHeads, reads);
-      const factors = ["2 (K, V)", `${layers} layers`, `${kvHeads} heads`, `D ${head_dim}`, `${this.data.bytes} bytes`];
+      const held = `${kvHeads} head${kvHeads === 1 ? "" : "s"}`;
+      const factors = ["2 (K, V)", `${layers} layers`, held, `D ${head_dim}`, `${this.data.bytes} bytes`];
       this.$(".sum").innerHTML = [
         `${factors.join(" · ")} = ${grouped(perToken)} bytes a token`,
         `${grouped(perToken)} · ${grouped(tokens)} tokens = ${grouped(bytes)} bytes = ${size(bytes)}`,

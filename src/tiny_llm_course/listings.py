@@ -96,7 +96,9 @@ def _tasks(day: Day) -> str:
 
 def _names(task: Task) -> str:
     """On a phone, a long name goes on in the next line."""
-    names = [re.sub(r"([._])", r"\1<wbr>", f"{target.module}.{target.name}") for target in task.targets]
+    names = [
+        re.sub(r"([._])|(?<=[a-z])(?=[A-Z])", r"\1<wbr>", f"{target.module}.{target.name}") for target in task.targets
+    ]
     return ", ".join(f"<code>{name}</code>" for name in names)
 
 
