@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import engine_map, widgets
+from . import engine_map, measured, widgets
 from .depth import depth_table
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .quizzes import quiz_files
@@ -24,7 +24,8 @@ def generated_files(course: Course) -> dict[str, str]:
 
     `1.1-tasks.md` is a day's minutes, files and tasks; `1.1.2-signature.md` and `1.1.2-hints.md` belong to a task;
     `1.1-map.md` is the engine with a day's parts lit; what a widget is given has the name of its element;
-    `quiz-1.1.md` is a day's quiz; `hours.md` is how long everything takes; `depth.md` is day 5's table.
+    `quiz-1.1.md` is a day's quiz; `1.1-measured.md` is what its measurement found; `hours.md` is how long everything
+    takes; `depth.md` is day 5's table.
     """
     files = {"hours.md": _hours(course), "depth.md": depth_table(), **quiz_files(course)}
     for day in (day for week in course.weeks for day in week.days):
@@ -32,7 +33,7 @@ def generated_files(course: Course) -> dict[str, str]:
         for task in day.tasks:
             files[f"{task.id}-signature.md"] = _signature(task)
             files[f"{task.id}-hints.md"] = _hints(task)
-    return files | engine_map.generated_files(course) | widgets.generated_files()
+    return files | engine_map.generated_files(course) | widgets.generated_files() | measured.generated_files(course)
 
 
 def write() -> list[str]:
