@@ -16,7 +16,7 @@ from . import borrowing, progress
 from .checkpoint import Checkpoint, load_checkpoint
 from .packages import SOLUTION_NAME, LearnerError, load_solution
 from .paths import EMBEDDED_MODEL, LEARNER, ROOT, SOLUTION
-from .registry import UsageError, load_course
+from .registry import UsageError, load_course, with_commands
 
 DTYPES = {"float32": mx.float32, "float16": mx.float16, "bfloat16": mx.bfloat16}
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -169,16 +169,20 @@ class Engine:
         from .report import few, where
 
         package = self.package.relative_to(ROOT).as_posix()
+        more = [] if self.package == SOLUTION else ["What the tests say of it:", "pdm run test"]
         if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(self.package):
             file = Path(error.filename).relative_to(ROOT).as_posix()
-            return f"{file}:{error.lineno} is not Python: {error.msg}"
+            return with_commands(f"{file}:{error.lineno} is not Python: {error.msg}", *more)
         finding = finding_of(error, self.package)
         if finding.blocker:
             place = where(load_course().task(finding.blocker).targets[0], package)
-            return f"{finding.headline}, {place} (the solved engine runs with --solution)"
+            what = f"{finding.headline}, {place} (with --solution, ours runs). Your next step:"
+            return with_commands(what, "pdm run status")
         if finding.frames or isinstance(error, AttributeError):  # the latter: a file lacks a name
-            return "\n  ".join([f"{package}: {finding.headline}", *few(finding.frames)])
-        return f"{package} gave the engine what it cannot use: {type(error).__name__}: {first_line(error)}"
+            what = "\n  ".join([f"{package}: {finding.headline}", *few(finding.frames)])
+        else:
+            what = f"{package} gave the engine what it cannot use: {type(error).__name__}: {first_line(error)}"
+        return with_commands(what, *more)
 
 
 def _text(piece: Any) -> str:
