@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import engine_map, widgets
+from .depth import depth_table
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .quizzes import quiz_files
 from .registry import Course, Day, Target, Task, load_course
@@ -21,9 +22,9 @@ def generated_files(course: Course) -> dict[str, str]:
 
     `1.1-tasks.md` is a day's minutes, files and tasks; `1.1.2-signature.md` and `1.1.2-hints.md` belong to a task;
     `1.1-map.md` is the engine with a day's parts lit; what a widget is given has the name of its element;
-    `quiz-1.1.md` is a day's quiz; `hours.md` is how long everything takes.
+    `quiz-1.1.md` is a day's quiz; `hours.md` is how long everything takes; `depth.md` is day 5's table.
     """
-    files = {"hours.md": _hours(course), **quiz_files(course)}
+    files = {"hours.md": _hours(course), "depth.md": depth_table(), **quiz_files(course)}
     for day in (day for week in course.weeks for day in week.days):
         files[f"{day.week}.{day.number}-tasks.md"] = _tasks(day)
         for task in day.tasks:

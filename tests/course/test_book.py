@@ -27,6 +27,9 @@ INCLUDE = re.compile(r"\{\{#\s*(\w+)\s*([^}]*?)\s*\}\}")
 # Programs of the course's packages, which `pdm run` starts without a script of ours.
 PROGRAMS = {"mdbook", "mypy", "pip", "pre-commit", "pytest", "python", "ruff", "typos"}
 
+# What chapters print bold besides the terms that they explain.
+NO_TERMS = {"Needs", "GPU", "No positions at all"}
+
 
 def page_id(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
@@ -207,6 +210,20 @@ def test_the_tests_that_a_chapter_names_exist(day: Day) -> None:
     named = set(re.findall(r"`(test_\w+)`", text))
     assert named, "a chapter names the tests of its invariants"
     assert named <= set(re.findall(r"^def (test_\w+)", tests, re.MULTILINE))
+
+
+def test_the_glossary_is_in_order_and_explains_every_term() -> None:
+    """A chapter prints a term bold where it explains it; the lead of a question, which ends in a full stop, is none."""
+    glossary = (SOURCE / "glossary.md").read_text(encoding="utf-8")
+    names = re.findall(r"^(\S.*)\n: ", glossary, re.MULTILINE)
+    assert names == sorted(names, key=str.lower)
+    beginnings = tuple(words.lower() for words in re.findall(r"^(?:: )?(.*)$", glossary, re.MULTILINE))
+    unknown = set()
+    for day in DAYS:
+        text = re.sub(r"^\|.*", "", (SOURCE / day.chapter).read_text(encoding="utf-8"), flags=re.MULTILINE)
+        terms = {" ".join(term.split()) for term in re.findall(r"\*\*([A-Za-z][^*`]*[a-zA-Z])\*\*", text)} - NO_TERMS
+        unknown |= {term for term in terms if not any(b.startswith(term.lower().removesuffix("s")) for b in beginnings)}
+    assert not unknown
 
 
 @every_text
