@@ -3,6 +3,7 @@
 A chapter includes these files, so that a signature, a docstring, a hint or a number of minutes is written only once.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from .stubs import listing
 
 FOLDER = BOOK / "src" / "generated"
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()
+DUNDER = re.compile(r"(?<![\w`])(__\w+?__)(?!\w)")
 
 
 def generated_files(course: Course) -> dict[str, str]:
@@ -94,7 +96,11 @@ def _tasks(day: Day) -> str:
 
 
 def _names(task: Task) -> str:
-    return ", ".join(f"`{target.module}.{target.name}`" for target in task.targets)
+    """On a phone, a long name goes on in the next line."""
+    names = [
+        re.sub(r"([._])|(?<=[a-z])(?=[A-Z])", r"\1<wbr>", f"{target.module}.{target.name}") for target in task.targets
+    ]
+    return ", ".join(f"<code>{name}</code>" for name in names)
 
 
 def _files(targets: tuple[Target, ...]) -> str:
@@ -116,9 +122,10 @@ def _signature(task: Task) -> str:
 
 
 def _hints(task: Task) -> str:
-    """Folded, the next rung below the last: each is opened by itself."""
+    """Folded, the next rung below the last: each is opened by itself. Bare, __init__ would be a bold "init"."""
     count = len(task.hints)
+    texts = [DUNDER.sub(r"`\1`", text) for text in task.hints]
     return "\n".join(
         f"<details>\n<summary>Hint {rung} of {count}</summary>\n\n{text}\n\n</details>\n"
-        for rung, text in enumerate(task.hints, 1)
+        for rung, text in enumerate(texts, 1)
     )

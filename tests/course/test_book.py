@@ -48,13 +48,14 @@ every_day = pytest.mark.parametrize("day", DAYS, ids=day_id)
 
 
 class Html(HTMLParser):
-    """The ids of a page, where its links lead, and what it loads."""
+    """The ids of a page, where its links lead, what it loads, and its text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.ids: set[str] = set()
         self.links: list[str] = []
         self.loads: list[str] = []
+        self.text = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -62,6 +63,9 @@ class Html(HTMLParser):
         self.ids |= {values[name] for name in ("id", "name") if name in values}
         self.links += [values["href"]] if tag == "a" and "href" in values else []
         self.loads += [values[name] for name in ("src", "href") if name in values and tag not in ("a", "base")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
 
 
 @pytest.fixture(scope="session")
@@ -129,6 +133,15 @@ def test_a_chapter_shows_signature_hints_and_command_of_each_task(day: Day) -> N
     for task in day.tasks:
         wanted += [f"generated/{task.id}-signature.md", f"generated/{task.id}-hints.md", f"pdm run test {task.id}"]
     assert not [words for words in wanted if words not in text]
+
+
+@every_day
+def test_hints_and_names_are_read_as_they_are_typed(day: Day, html: dict[Path, Html], built: Path) -> None:
+    """To Markdown, __init__ is a bold "init"; a hint on a page says what `pdm run hint` does."""
+    text = " ".join(html[(built / day.chapter).with_suffix(".html")].text.split())
+    wanted = [hint.replace("`", "") for task in day.tasks for hint in task.hints]
+    wanted += [f"{target.module}.{target.name}" for task in day.tasks for target in task.targets]
+    assert not [words for words in wanted if " ".join(words.split()) not in text]
 
 
 # What the pages include and quote
