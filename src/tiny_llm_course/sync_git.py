@@ -87,7 +87,7 @@ def make_plan(git: Git, folder: str, name: str, theirs: str) -> Plan | None:
     try:
         base = git.line("merge-base", ours, theirs)
     except GitError as error:
-        alone = f"Your history and that of {name} have no commit in common. {UNCHANGED}"
+        alone = f"You and {name} have no commit in common. {UNCHANGED}"
         if git.line("rev-parse", "--is-shallow-repository") == "true":
             remote = name.partition("/")[0]
             raise UsageError(f"{alone} Get the rest of yours:", f"git fetch --unshallow {remote}", AGAIN) from error
