@@ -13,7 +13,7 @@ import click
 from . import progress
 from .grading import grade_day
 from .packages import LearnerError
-from .registry import UsageError, load_course
+from .registry import UsageError, load_course, with_commands
 from .report import say
 from .selection import by_day
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .benchmarks import Measurement
 
 
-@click.command()
+@click.command(short_help="Measure what you built on a day.")
 @click.argument("name", required=False, metavar="[1.1]")
 @click.option("--solution", is_flag=True, help="Measure our code instead of yours.")
 @click.option("--quick", is_flag=True, help="Small sizes, to see that it works; the numbers say nothing.")
@@ -81,8 +81,8 @@ def _must_pass(measurement: "Measurement") -> None:
         for result in results:
             if result.status != "passed":
                 what = "is not started" if result.status == "not started" else "has not passed"
-                again = f"pdm run test {result.task.id}; --solution measures ours"
-                raise LearnerError(f"{result.task.label} {what}: {again}")
+                line = f"{result.task.label} {what} (with --solution, ours is measured). Your next step:"
+                raise LearnerError(with_commands(line, f"pdm run test {result.task.id}"))
 
 
 @contextmanager

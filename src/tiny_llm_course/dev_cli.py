@@ -4,15 +4,20 @@ import runpy
 
 import click
 
+from .command_group import Commands
 from .paths import BOOK, LEARNER, SOLUTION
 from .registry import UsageError, load_course, resolve
 from .report import say
 from .selection import by_day, run_pytest
 
 
-@click.group()
-def dev() -> None:
+@click.group(cls=Commands, short_help="Generate stubs and listings, record, prove the course.")
+@click.pass_context
+def dev(ctx: click.Context) -> int:
     """For those who work on the course itself."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+    return 0
 
 
 @dev.command("stubs")

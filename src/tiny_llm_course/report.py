@@ -53,6 +53,8 @@ def report_results(results: Sequence[TaskResult], package: str) -> None:
     unfinished = [r.task for r in results if r.status not in ("passed", "borrowed") and not r.culprits]
     if unfinished:
         line += f" Next: {unfinished[0].label}."
+    elif not graded:
+        line += f" Next: pdm run return {' '.join(r.task.id for r in results)}"
     say(line, colour="green" if passed == len(results) else None)
 
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 import click
 
 from .board import Standing, State, minutes_left, next_step, next_task, standings
-from .registry import Day, Task, UsageError, Week, load_course, resolve
+from .options import names_of_tasks
+from .registry import Day, Task, Week, load_course
 from .report import say
+from .selection import selected
 
 NARROW, WIDE = 40, 100
 COLOURS = {State.DONE: "green", State.FAILING: "red", State.BORROWED: "cyan", State.TO_GRADE: "yellow"}
@@ -23,15 +25,14 @@ COUNT, TIME = 11, 10  # columns of "7 of 7 done" and of "1 h 40 min"
 LEAST_TITLE = 16
 
 
-@click.command()
-@click.argument("names", nargs=-1, metavar="[1.2]...")
-@click.option("--week", type=int, help="Show the tasks of this week.")
-@click.option("--day", type=int, help="Show the tasks of this day of the week.")
+@click.command(short_help="Show the board, and one next step.")
+@names_of_tasks
 @click.option("--all", "everything", is_flag=True, help="Show the tasks of all days.")
 def status(names: tuple[str, ...], week: int | None, day: int | None, everything: bool) -> int:
-    """Show how far you are: every week and day, the tasks of the day you are at, and the next step."""
+    """Show how far you are: every week and day, the tasks of the day you are at (or of one you name), a next step."""
     course = load_course()
-    unfolded = _asked_for(names, week, day)
+    asked = selected(names, week, day, "status") if names or week is not None or day is not None else ()
+    unfolded = {(task.week, task.day) for task in asked}
     board = standings()
     current = next_task(board) or course.tasks()[-1]
     if everything:
@@ -50,23 +51,6 @@ def status(names: tuple[str, ...], week: int | None, day: int | None, everything
     say(_cut(f"Next: {why}", width) if width >= NARROW + LEAST_TITLE else f"Next: {why}", bold=True)
     say(f"      {command}", bold=True)
     return 0
-
-
-def _asked_for(names: Sequence[str], week: int | None, day: int | None) -> set[tuple[int, int]]:
-    """The days to unfold; none if nothing was asked for.
-
-    Raises:
-        UsageError: there is no such day.
-    """
-    course = load_course()
-    if names and (week is not None or day is not None):
-        raise UsageError("Name a day either as 1.2 or with --week and --day, not both.")
-    if week is None and day is not None:
-        raise UsageError(f"--day {day} needs a week: pdm run status --week 1 --day {day}")
-    if week is not None:
-        days = course.week(week).days if day is None else (course.day(week, day),)
-        return {(d.week, d.number) for d in days}
-    return {(task.week, task.day) for name in names for task in resolve(course, name)}
 
 
 def _show_week(week: Week, board: Mapping[str, Standing], unfolded: set[tuple[int, int]], width: int) -> None:

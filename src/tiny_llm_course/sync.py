@@ -19,7 +19,7 @@ FOLDER = LEARNER.relative_to(ROOT).as_posix()
 LOCK = "pdm.lock"
 
 
-@click.command()
+@click.command(short_help="Bring in the course's new version; what you wrote stays.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen, and change nothing.")
 @click.option("--remote", help="Where upstream is (default: the remote upstream, or else origin).")
 def sync(dry_run: bool, remote: str | None) -> int:

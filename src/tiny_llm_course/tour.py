@@ -21,7 +21,7 @@ TASK = "1.1.2"
 STORY = ("generate", "Once upon a time", "--solution", "--seed", "1", "--max-tokens", "60")
 
 
-@click.command()
+@click.command(short_help="See what the course is, in 20 seconds.")
 def tour() -> int:
     """See the board, a mistake that is named, the solution passing, and a story, in 20 seconds."""
     day = load_course().weeks[0].days[0]

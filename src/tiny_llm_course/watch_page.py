@@ -10,8 +10,11 @@ from collections.abc import Callable, Sequence
 
 import click
 
+from .functions import module_path
+from .paths import LEARNER
 from .registry import Task
 from .report import MARKS, say, verdict
+from .restoring import restoring
 from .results import TaskResult
 
 KEYS = "h hint · n next task · l list · q quit · Enter runs all again"
@@ -68,6 +71,16 @@ def board(tasks: Sequence[Task], results: dict[str, TaskResult]) -> None:
             say(f"{mark} {task.label}: {verdict(results[task.id])}", colour=colour)
         else:
             say(f"○ {task.label}: {NOT_GRADED}")
+
+
+def problems(lines: Sequence[str], tasks: Sequence[Task]) -> None:
+    """Print why files cannot be read, and what to do."""
+    for line in lines:
+        say(f"✗ {line}", colour="red", bold=True)
+    files = {module_path(LEARNER, target.module) for task in tasks for target in task.targets}
+    for command in restoring(sorted(file for file in files if not file.exists())):
+        say(f"    {command}")
+    say("    Mend it and save, and grading goes on.")
 
 
 def _printed(write: Callable[[], None]) -> list[str]:

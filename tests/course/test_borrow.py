@@ -10,6 +10,7 @@ from tests.course.checkpoint_folders import small
 
 from tiny_llm_course.transcripts import Edit, Scenario, checkout_for, run
 
+NO_TASK = "is not a task. A task is named like 1.1.2, a day like 1.1, a week like 1."
 ON_REFERENCE = "⇢ on the reference, as you have borrowed them: "
 
 
@@ -72,7 +73,9 @@ def test_a_borrowed_task_is_not_passed(fresh):
     assert "⇢ 1.1.1 Softmax: borrowed (pdm run return 1.1.1 to write it yourself)\n" in done.stdout
     assert done.stdout.endswith("\n2 of 4 tasks passed.\n")
     alone = run("test 1.1.1", fresh)
-    assert (alone.returncode, "0 of 1 task passed." in alone.stdout) == (1, True)
+    assert (alone.returncode, alone.stdout.splitlines()[-1]) == (1, "0 of 1 task passed. Next: pdm run return 1.1.1")
+    both = run("test 1.1.1 1.1.3", fresh).stdout
+    assert both.endswith("\n0 of 2 tasks passed. Next: pdm run return 1.1.1 1.1.3\n")
     assert ON_REFERENCE not in alone.stdout
     board = run("status", fresh).stdout
     assert "2 of 27 tasks done" in board
@@ -207,16 +210,20 @@ def test_returning(fresh):
     assert run("return 1.2", fresh).stdout.startswith("1.2.2 RoPE: returned")
     assert run("return --all", fresh).stdout.startswith("1.1.1 Softmax: returned")
     assert run("return", fresh).stdout.startswith("Nothing is borrowed. ")
+    assert (
+        run("borrow --week 1 --day 2", fresh).stdout.splitlines()[-1].startswith("To take it back: pdm run return 1.2 ")
+    )
+    assert run("return --week 1", fresh).stdout.startswith("1.2.1 Rotation angles: returned")
 
 
 @pytest.mark.parametrize(
     ("typed", "line"),
     [
-        ("borrow 1.9", "There is no day 9 in week 1. Days: 1, 2, 3, 4, 5, 6, 7.\n"),
+        ("borrow 1.9", "There is no day 9 in week 1; there are days 1 to 7.\n"),
         ("borrow 1.1.2 1.1.9", "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3, 1.1.4.\n"),
-        ("borrow softmax", "'softmax' is not a task. A task is named like 1.1.2, a day like 1.1.\n"),
-        ("return 1.1.2", "1.1.2 is not borrowed. Borrowed: 1.1.3.\n"),
-        ("return 1.1.3 nothing", "'nothing' is not a task. A task is named like 1.1.2, a day like 1.1.\n"),
+        ("borrow softmax", f"'softmax' {NO_TASK} Did you mean 1.1.1?\n"),
+        ("return 1.1.2", "1.1.2 is not borrowed. Borrowed: 1.1.3.\n    pdm run return 1.1.3\n"),
+        ("return 1.1.3 nothing", f"'nothing' {NO_TASK}\n"),
         ("return 1.1.3 --all", "Name tasks or days, or say --all, not both.\n"),
     ],
 )
@@ -231,4 +238,5 @@ def test_wrong_use_is_one_line_and_changes_nothing(fresh, typed, line):
 def test_nothing_borrowed_is_nothing_to_return(fresh):
     for typed in ("return 1.1", "return --all"):
         done = run(typed, fresh)
-        assert (done.returncode, done.stdout) == (2, "Nothing is borrowed, so there is nothing to return.\n")
+        assert (done.returncode, done.stdout) == (0, run("borrow", fresh).stdout)
+        assert done.stdout.startswith("Nothing is borrowed. ")
