@@ -127,26 +127,29 @@ def test_what_is_borrowed_is_measured_and_named(untouched):
 
 
 @pytest.mark.parametrize(
-    ("solved", "edits", "line"),
+    ("solved", "edits", "words", "command"),
     [
-        ((), (), "1.1.1 Softmax is not started: pdm run test 1.1.1; --solution measures ours"),
+        ((), (), "1.1.1 Softmax is not started", "pdm run test 1.1.1"),
         (
             ("1.1.1", "1.1.2"),
             (Edit("attention.py", find="query.shape[-1] ** -0.5", put="1.0"),),
-            "1.1.2 Scaled dot-product attention has not passed: pdm run test 1.1.2; --solution measures ours",
+            "1.1.2 Scaled dot-product attention has not passed",
+            "pdm run test 1.1.2",
         ),
         (
             ("1.1.1", "1.1.2"),
             (Edit("basics.py", put="\n(", find=""),),
-            "1.1.1 Softmax has not passed: pdm run test 1.1.1; --solution measures ours",
+            "1.1.1 Softmax has not passed",
+            "pdm run test 1.1.1",
         ),
     ],
     ids=["not started", "wrong", "not Python"],
 )
-def test_only_code_that_passes_is_measured(solved, edits, line):
+def test_only_code_that_passes_is_measured(solved, edits, words, command):
     with checkout_for(Scenario("unfinished", (), solved, edits)) as checkout:
         done = run("bench 1.1", checkout)
-    assert (done.returncode, done.stdout) == (1, f"{line}\n")
+    line = f"{words} (with --solution, ours is measured). Your next step:"
+    assert (done.returncode, done.stdout) == (1, f"{line}\n    {command}\n")
 
 
 def test_what_raises_in_the_measurement_is_told_without_a_traceback():
@@ -159,10 +162,10 @@ def test_what_raises_in_the_measurement_is_told_without_a_traceback():
     with checkout_for(Scenario("fussy", (), ("1.1.1", "1.1.2"), (fussy,))) as checkout:
         done = run("bench 1.1 --quick", checkout)
     assert done.returncode == 1
-    first, *frames = done.stdout.splitlines()
+    first, frame, *more = done.stdout.splitlines()
     assert first == "src/tiny_llm: raised AssertionError: too long"
-    assert len(frames) == 1
-    assert "src/tiny_llm/attention.py" in frames[0]
+    assert "src/tiny_llm/attention.py" in frame
+    assert more == ["What the tests say of it:", "    pdm run test"]
 
 
 # The command line
@@ -192,8 +195,9 @@ def test_alone_it_lists_what_there_is(untouched):
 def test_wrong_use_is_one_line(typed, words, untouched):
     done = run(typed, untouched)
     assert done.returncode == 2
-    assert words in done.stdout
-    assert len(done.stdout.splitlines()) == 1
+    line, *commands = done.stdout.splitlines()
+    assert words in line
+    assert all(command.startswith("    pdm run ") for command in commands)
 
 
 def test_a_day_without_a_measurement(monkeypatch):
