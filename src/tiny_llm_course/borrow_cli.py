@@ -6,7 +6,7 @@ import click
 
 from . import progress
 from .registry import Task, UsageError, load_course, resolve
-from .report import say
+from .screen import say
 
 
 @click.command()

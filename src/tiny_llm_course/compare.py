@@ -13,7 +13,8 @@ from .grading import Limits, grade_day
 from .packages import LearnerError
 from .paths import LEARNER, ROOT, SOLUTION
 from .registry import Task, load_course
-from .report import say, where
+from .report import where
+from .screen import say
 
 if TYPE_CHECKING:
     from .speed import Timing

@@ -6,7 +6,7 @@ import click
 
 from .paths import BOOK, LEARNER, SOLUTION
 from .registry import UsageError, load_course, resolve
-from .report import say
+from .screen import say
 from .selection import by_day, run_pytest
 
 

@@ -13,6 +13,7 @@ from .grading import grade_day
 from .registry import Day, Task, UsageError, load_course
 from .report import few
 from .results import TaskResult
+from .screen import say
 from .selection import by_day, selected
 
 FORMS = ("junit", "json", "gradescope")
@@ -87,7 +88,7 @@ def export(
     verdicts = [verdict for graded in days for verdict in graded.verdicts]
     passed = sum(v.status == "passed" for v in verdicts)
     score, most = sum(v.points for v in verdicts), sum(v.max_points for v in verdicts)
-    click.echo(f"{passed} of {len(verdicts)} tasks passed, {score} of {most} points", err=True)
+    say(f"{passed} of {len(verdicts)} tasks passed, {score} of {most} points", err=True)
     return 0
 
 

@@ -11,8 +11,8 @@ from .backups import back_up
 from .functions import module_path
 from .paths import LEARNER, ROOT, SOLUTION
 from .registry import Task, UsageError, load_course, resolve
-from .report import say
 from .reset import is_python, reset_target
+from .screen import say
 
 
 @dataclasses.dataclass
@@ -41,7 +41,8 @@ def reset(names: tuple[str, ...], yes: bool) -> int:
         if not sys.stdin.isatty():
             again = f"pdm run reset {' '.join(names)} --yes"
             raise UsageError(f"There is no terminal to ask on, so nothing was changed. To go on without: {again}")
-        if not click.confirm("Go on? A backup of what is there now will be kept."):
+        say("A backup of what is there now will be kept.")
+        if not click.confirm("Go on?"):
             say("Nothing was changed.")
             return 1
     there = [change.file for change in changes if change.file.exists()]

@@ -13,7 +13,7 @@ import click
 
 from .paths import BOOK, ROOT
 from .registry import load_course
-from .report import say
+from .screen import say
 from .transcripts import Scenario, checkout_for, scenarios
 
 MISTAKE = "scale-left-out"
