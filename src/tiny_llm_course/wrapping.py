@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 # A line's indentation, its mark, and a name of its own column: "✓ Python     3.12", "      case      float32, x 2 x 3".
-HEAD = re.compile(r"(?P<begin> *(?:[✓✗○⇢~|$] )?)(?P<name>\S+ {2,})?")
+HEAD = re.compile(r"(?P<begin> *(?:[✓✗○⇢~|$] )?)(?P<name>\S+ {2,}|Next: )?")
+# A line that begins otherwise is one of a list: "1.2.1 Rotation angles: returned".
+SENTENCE = re.compile(r"[A-Z'\"(]")
 # Words with spaces inside that belong together: what is in quotes, and sizes, such as "query 3 x 4".
 WORD = re.compile(r"""( *)((?:"[^"]*"|'[^']*')\S*|(?:[a-z]\w* )?\d+(?: x \d+)+\S*|\S+)""")
 # An option of a command with its value, or a word.
@@ -52,7 +54,8 @@ def wrapped(line: str, columns: int) -> list[str]:
             lines.append(f"{now.rstrip()}{piece.joint}")
         # Rather set in by less than broken by the terminal.
         spare = columns - cells(piece.text) - piece.room
-        now = " " * max(0, min(margin if lines else len(begin), spare)) + piece.text
+        indent = margin + 2 * bool(piece.joint) if lines else len(begin)
+        now = " " * max(0, min(indent, spare)) + piece.text
     return [*lines, now]
 
 
@@ -89,12 +92,13 @@ def wide(letter: str) -> bool:
 def _set_in(line: str, columns: int) -> tuple[str, int]:
     """What the line begins with, and by how much the lines after it are set in: as far as its text, if that is near."""
     head = HEAD.match(line)
-    if head is None or not head["begin"]:
-        return "", 0
+    assert head  # which may be empty
+    begin = head["begin"]
     if head["name"] and head.end() <= columns // 3:
-        return head["begin"], head.end()
-    indent = len(head["begin"]) - len(head["begin"].lstrip(" "))
-    return head["begin"], min(indent + 2, columns // 3)
+        return begin, head.end()
+    if not begin and SENTENCE.match(line):
+        return begin, 0
+    return begin, min(len(begin) - len(begin.lstrip(" ")) + 2, columns // 3)
 
 
 def _pieces(text: str, room: int, most: int) -> Iterator[Piece]:
