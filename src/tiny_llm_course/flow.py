@@ -47,7 +47,7 @@ class Flow:
             return ""
         gap, word, self._gap, self._word = self._gap, self._word, "", ""
         begin = len(f"{' ' * self._at}{gap}".expandtabs(8))
-        if begin + cells(word) > columns and self._at:
-            gap, begin = "\n", 0
+        if begin + cells(word) > columns:
+            gap, begin = "\n" if self._at else "", 0
         self._at = begin + cells(word)
         return gap + word

@@ -12,6 +12,10 @@ WIDEST = 80  # columns; longer lines are hard to read
 class HelpText(click.HelpFormatter):
     """Click's, with our line breaks: no word and no command is broken, and names leave their meanings some room."""
 
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Write how the command is typed."""
+        self.write("\n".join(wrapped(f"{prefix or 'Usage: '}{prog} {args}", self.width)) + "\n")
+
     def write_text(self, text: str) -> None:
         """Write some paragraphs."""
         paragraphs = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
@@ -20,7 +24,7 @@ class HelpText(click.HelpFormatter):
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         """Write names on the left and what they mean on the right; below a name that is too long for its column."""
         rows = list(rows)
-        widest = min(max((cells(name) for name, _ in rows), default=0), col_max, self.width // 3)
+        widest = min(max((cells(name) for name, _ in rows), default=0), col_max, (self.width - 20) // 2)
         column = self.current_indent + widest + col_spacing
         for name, meaning in rows:
             left = f"{' ' * self.current_indent}{name}"
@@ -32,4 +36,4 @@ class HelpText(click.HelpFormatter):
             self.write(f"{right if meaning else left}\n")
 
     def _block(self, text: str, indent: int) -> str:
-        return "\n".join(f"{' ' * indent}{line}" for line in wrapped(text, max(self.width - indent, 10)))
+        return "\n".join(f"{' ' * indent}{line}" for line in wrapped(text, max(self.width - indent, 10), hanging=False))

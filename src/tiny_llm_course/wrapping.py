@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 # A line's indentation, its mark, and a name of its own column: "✓ Python     3.12", "      case      float32, x 2 x 3".
-HEAD = re.compile(r"(?P<begin> *(?:[✓✗○⇢~|$] )?)(?P<name>\S+ {2,}|Next: )?")
+HEAD = re.compile(r"(?P<begin> *(?:[✓✗○⇢~|] )?)(?P<name>\S+ {2,}|Next: )?")
 # A line that begins otherwise is one of a list: "1.2.1 Rotation angles: returned".
 SENTENCE = re.compile(r"[A-Z'\"(]")
-# Words with spaces inside that belong together: what is in quotes, and sizes, such as "query 3 x 4".
-WORD = re.compile(r"""( *)((?:"[^"]*"|'[^']*')\S*|(?:[a-z]\w* )?\d+(?: x \d+)+\S*|\S+)""")
-# An option of a command with its value, or a word.
-ARGUMENT = re.compile(r"""(?:--?\w\S* )?(?:"[^"]*"\S*|'[^']*'\S*|[^\s-]\S*)|\S+""")
+# Words with spaces inside that belong together: what is in quotes, sizes, such as "query 3 x 4", and a prompt.
+WORD = re.compile(r"""( *)(\$ \S+|(?:"[^"]*"|'[^']*')\S*|(?:[a-z]\w* )?\d+(?: x \d+)+\S*|\S+)""")
+# A command's first words, an option with its value, or a word.
+ARGUMENT = re.compile(
+    r"""^(?:\$ )?\S+(?: [a-z][a-z-]*(?= |$))*"""
+    r"""|(?:--?\w\S* )?(?:"[^"]*"\S*|'[^']*'\S*|[^\s-]\S*)|\S+"""
+)
 # The parts of a list in one line: each is better on one line than on two.
 PART = re.compile(r"(?<= ·)(?= )")
 
@@ -35,7 +38,7 @@ class Piece(NamedTuple):
     room: int = 0  # columns to keep free after it
 
 
-def wrapped(line: str, columns: int) -> list[str]:
+def wrapped(line: str, columns: int, hanging: bool = True) -> list[str]:
     """The line as lines of at most so many columns; what follows a break is set in below the beginning.
 
     A word that is wider stays whole. A command stays on one line if it fits on one, and goes on after a backslash if
@@ -43,7 +46,7 @@ def wrapped(line: str, columns: int) -> list[str]:
     """
     if cells(line) <= columns:
         return [line]
-    begin, margin = _set_in(line, columns)
+    begin, margin = _set_in(line, columns) if hanging else ("", 0)
     lines, now = [], begin
     for piece in _pieces(line[len(begin) :], columns - margin, columns):
         joined = f"{now}{piece.gap}{piece.text}"
@@ -142,7 +145,7 @@ def _announced(found: list[tuple[str, list[str]]]) -> int:
 
 
 def _is_command(word: str) -> bool:
-    return word.lstrip("(`").split(" ")[0] in PROGRAMS
+    return word.removeprefix("$ ").lstrip("(`").split(" ")[0] in PROGRAMS
 
 
 def _goes_on(command: str, word: str) -> bool:
@@ -158,8 +161,8 @@ def _goes_on(command: str, word: str) -> bool:
 
 def _broken(gap: str, word: str, room: int, most: int) -> Iterator[Piece]:
     """One word that may be too wide for the room, in pieces that fit."""
-    if _is_command(word) and cells(word) > most:
-        first, *others, last = ARGUMENT.findall(word)
+    if _is_command(word) and cells(word) > most and max(map(cells, arguments := ARGUMENT.findall(word))) < most:
+        first, *others, last = arguments
         yield Piece(gap, first, room=2)
         yield from (Piece(" ", part, " \\", room=2) for part in others)
         yield Piece(" ", last, " \\")
