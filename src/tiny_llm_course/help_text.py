@@ -29,11 +29,16 @@ class HelpText(click.HelpFormatter):
         for name, meaning in rows:
             left = f"{' ' * self.current_indent}{name}"
             right = self._block(meaning, column)
-            if cells(name) <= widest:
+            if not meaning:
+                right = left
+            elif cells(name) <= widest and right.startswith(" " * column):
                 right = f"{left}{right[cells(left) :]}"
-            elif meaning:
+            else:
                 right = f"{left}\n{right}"
-            self.write(f"{right if meaning else left}\n")
+            self.write(f"{right}\n")
 
     def _block(self, text: str, indent: int) -> str:
-        return "\n".join(f"{' ' * indent}{line}" for line in wrapped(text, max(self.width - indent, 10), hanging=False))
+        """Some text, set in; by less if a word needs the room."""
+        longest = max(map(cells, text.split()), default=0)
+        margin = " " * max(0, min(indent, self.width - longest))
+        return "\n".join(f"{margin}{line}" for line in wrapped(text, self.width - len(margin), hanging=False))

@@ -9,15 +9,18 @@ from typing import NamedTuple
 HEAD = re.compile(r"(?P<begin> *(?:[✓✗○⇢~|] )?)(?P<name>\S+ {2,}|Next: )?")
 # A line that begins otherwise is one of a list: "1.2.1 Rotation angles: returned".
 SENTENCE = re.compile(r"[A-Z'\"(]")
-# Words with spaces inside that belong together: what is in quotes, sizes, such as "query 3 x 4", and a prompt.
-WORD = re.compile(r"""( *)(\$ \S+|(?:"[^"]*"|'[^']*')\S*|(?:[a-z]\w* )?\d+(?: x \d+)+\S*|\S+)""")
+# Words with spaces inside that belong together: a prompt, what is in quotes, "query 3 x 4", "3.8 s".
+WORD = re.compile(
+    r"""( *)(\$ \S+|(?:"[^"]*"|'[^']*')\S*|(?:[a-z]\w* )?\d+(?: x \d+)+\S*"""
+    r"""|\d[\d.]* (?:m?s|[MG]B|h|min|%)(?!\w)\S*|\S+)"""
+)
 # A command's first words, an option with its value, or a word.
 ARGUMENT = re.compile(
     r"""^(?:\$ )?\S+(?: [a-z][a-z-]*(?= |$))*"""
     r"""|(?:--?\w\S* )?(?:"[^"]*"\S*|'[^']*'\S*|[^\s-]\S*)|\S+"""
 )
-# The parts of a list in one line: each is better on one line than on two.
-PART = re.compile(r"(?<= ·)(?= )")
+# The parts of a list in one line, each of which is better on one line than on two.
+PART = re.compile(r"(?<= ·)(?= [^A-Z])")
 
 # A line of the learner's on the way to an error: "src/tiny_llm/basics.py:12  return x @ w".
 FRAME = re.compile(r"( *)(\S+:\d+)  (.*)")
