@@ -24,6 +24,8 @@ PART = re.compile(r"(?<= ·)(?= [^A-Z])")
 
 # A line of the learner's on the way to an error: "src/tiny_llm/basics.py:12  return x @ w".
 FRAME = re.compile(r"( *)(\S+:\d+)  (.*)")
+# What moves the cursor or changes colours, which a learner's print may hold.
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 PROGRAMS = ("pdm", "git", "pipx", "cp", "chmod", "unset", "sudo", "softwareupdate", "xcode-select")
 # A command goes on after these with one more word; any other plain word is the sentence's again.
@@ -67,6 +69,7 @@ def wrapped(line: str, columns: int, hanging: bool = True) -> list[str]:
 
 def excerpt(line: str, columns: int) -> list[str]:
     """The line, which is code or was printed by it, cut rather than broken; after its place, if it has one."""
+    line = ESCAPE.sub("", line).expandtabs()
     if cells(line) > columns and (frame := FRAME.fullmatch(line)):
         indent, place, code = frame.groups()
         return [f"{indent}{place}", cut(f"{indent}  {code}", columns)]

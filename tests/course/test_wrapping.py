@@ -153,6 +153,7 @@ def test_a_failing_task_fits_a_screen():
         ("      | 0.1, 0.2, 0.3", 16, ["      | 0.1, 0.…"]),
         ("      a.py:12  return x @ w", 24, ["      a.py:12", "        return x @ w"]),
         ("      a.py:12  return x @ w", 18, ["      a.py:12", "        return x…"]),
+        ("      | \x1b[31ma\tb\x1b[0m\x1b[2J", 20, ["      | a       b"]),
         ("这是一个", 6, ["这是…"]),
         ("这是一个", 7, ["这是一…"]),
     ],
