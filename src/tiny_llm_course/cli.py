@@ -10,6 +10,7 @@ from importlib.util import find_spec
 import click
 
 from . import (
+    bench_cli,
     borrow_cli,
     check_cli,
     compare,
@@ -142,6 +143,7 @@ cli.add_command(check_cli.doctor)
 cli.add_command(check_cli.check)
 cli.add_command(engine_cli.generate)
 cli.add_command(engine_cli.chat)
+cli.add_command(bench_cli.bench)
 cli.add_command(train_cli.train)
 cli.add_command(tour.tour)
 cli.add_command(compare.compare)

@@ -43,6 +43,22 @@ def dev_book() -> int:
     return 0
 
 
+@dev.command("bench")
+@click.argument("names", nargs=-1, metavar="[1.1]...")
+def dev_bench(names: tuple[str, ...]) -> int:
+    """Measure our solution (all days, or the named ones) and record it, for the book. On a quiet machine."""
+    from . import benchmarks
+
+    chosen = [benchmarks.find(name) for name in names] or benchmarks.measurements(load_course())
+    package = benchmarks.choose(solution=True)
+    for measurement in chosen:
+        found = benchmarks.run(measurement, package)
+        measurement.record.write_text(benchmarks.as_json(found), encoding="utf-8", newline="\n")
+        say(f"{measurement.name}: {found['see']}")
+    say("Next, the pages that show it: pdm run dev book")
+    return 0
+
+
 @dev.command("record")
 @click.option("--week", type=int, required=True)
 @click.option("--day", type=int, required=True)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from tests.course.checkpoint_folders import small
@@ -145,6 +146,37 @@ def test_the_engine_runs_on_it(checkpoint):
 
 
 # --- what the two commands say
+
+
+def test_a_prompt_borrows_too(fresh, tmp_path):
+    """As `pdm run python` starts it: in a folder of the checkout, and after it the user's own startup file."""
+    shared = tomllib.loads((fresh / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pdm"]["scripts"]["_"]["env"]
+    assert shared["PYTHONSTARTUP"].startswith("${PDM_PROJECT_ROOT}/")
+    theirs = tmp_path / "startup.py"
+    theirs.write_text("mine = 7\n", encoding="utf-8")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(fresh / "src"),
+        "PYTHONSTARTUP": shared["PYTHONSTARTUP"].replace("${PDM_PROJECT_ROOT}", str(fresh)),
+    }
+
+    def typed(lines, **more):
+        done = subprocess.run(
+            [sys.executable, "-q", "-i"], input=lines, cwd=fresh / "book", env=environment | more,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+        )  # fmt: skip
+        return done.stdout
+
+    softmax = "import mlx.core as mx\nfrom tiny_llm.basics import softmax\nsoftmax(mx.zeros(2), 0).tolist()\n"
+    assert 'NotImplementedError("1.1.1 Softmax")' in typed(softmax)
+    run("borrow 1.1.1", fresh)
+    names = "[name for name in globals() if name[0] != '_']\nmine\n"
+    screen = typed(softmax + names, TINY_LLM_THEIR_STARTUP=str(theirs))
+    assert "Borrowed here as well: 1.1.1" in screen
+    assert "[0.5, 0.5]" in screen
+    assert "['mine', 'mx', 'softmax']" in screen
+    assert "Traceback" not in screen
+    assert "Traceback" not in typed(names.partition("mine")[0], TINY_LLM_THEIR_STARTUP=str(tmp_path / "gone.py"))
 
 
 def test_borrowing_twice_borrowing_what_is_passed_and_nothing(fresh):
