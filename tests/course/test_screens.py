@@ -38,6 +38,8 @@ TYPED: dict[str, tuple[str, ...]] = {
     "status --all": ("pdm run test 1.1.2",),
     "hint 1.1.2": (HINT,),
     "doctor": ("pdm run test --week 1 --day 1", "pdm run test 1.1 --oracle torch|pdm run pip install torch=="),
+    "bench": ("pdm run bench 1.1", "pdm run bench 1.1 --solution"),
+    "bench 1.1": ("pdm run test 1.1.2",),
     # What changes something.
     "borrow 1.1.2 1.3": ("pdm run return 1.1.2 1.3", "pdm run status"),
     "borrow": ("pdm run return 1.2.1", "pdm run return --all"),
@@ -60,6 +62,7 @@ TYPED: dict[str, tuple[str, ...]] = {
     "compare 1.1.2": ("pdm run test 1.1.2",),
     "return 1.1": (),
     "reset 1.9": (),
+    "bench --json x.json": ("pdm run bench 1.1 --json FILE",),
     "export": ("--format junit --out verdicts.xml",),
     "export --format junit --out no/folder/here/verdicts.xml": (),
     "sync --remote nowhere": (),
@@ -109,7 +112,7 @@ def command_line(typed: str) -> list[str]:
 
 def environment_of(checkout: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
-    return {**kept, "PYTHONPATH": str(checkout / "src"), "PYTHONUTF8": "1"}
+    return {**kept, "PYTHONPATH": str(checkout / "src"), "PYTHONUTF8": "1", "TERM": "dumb"}
 
 
 def started(checkout: Path, typed: str, columns: int | None = None) -> str:
