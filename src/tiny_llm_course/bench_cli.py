@@ -1,7 +1,6 @@
 """`pdm run bench 1.1`: a day's measurement, on the learner's own code."""
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from . import progress
 from .grading import grade_day
 from .packages import LearnerError
 from .registry import UsageError, load_course, with_commands
-from .report import say
+from .screen import USUAL, columns, say
 from .selection import by_day
 
 if TYPE_CHECKING:
@@ -107,8 +106,8 @@ def _show(found: dict[str, Any], borrowed: list[str]) -> None:
     say(f"Week {week}, day {day}: {found['title']}  ({found['package']})", bold=True)
     say()
     rows = [[number(cell) for cell in row] for row in found["rows"]]
-    for line in in_columns(found["columns"], rows, shutil.get_terminal_size().columns):
-        click.echo(line)
+    for line in in_columns(found["columns"], rows, columns(sys.stdout) or USUAL):
+        say(line, cut=True)
     say()
     say(found["see"])
     say()

@@ -7,7 +7,7 @@ import click
 from . import progress
 from .options import names_of_tasks
 from .registry import Task, UsageError, load_course, resolve
-from .report import say
+from .screen import say
 from .selection import selected, spelled
 
 

@@ -28,13 +28,15 @@ from . import (
 )
 from .command_group import Commands, explained
 from .grading import Limits, NothingSelected, grade_day
+from .help_text import WIDEST, HelpText
 from .mdbook import run_mdbook
 from .options import Finite, names_of_tasks
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .registry import UsageError, load_course
-from .report import holds_stub, report_heading, report_results, say
+from .report import holds_stub, report_heading, report_results
 from .results import TaskResult
+from .screen import columns, say
 from .selection import by_day, one_task, run_pytest, selected
 
 SECTIONS = {
@@ -187,19 +189,27 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ✓ shows ?, and nothing breaks
+    if width := columns(sys.stdout):
+        click.Context.formatter_class = HelpText
     argv = sys.argv[1:]
     split = argv.index("--") if argv[:1] == ["test"] and "--" in argv else len(argv)
     try:
-        status = cli.main(argv[:split], prog_name="pdm run", obj=tuple(argv[split + 1 :]), standalone_mode=False)
+        status = cli.main(
+            argv[:split],
+            prog_name="pdm run",
+            obj=tuple(argv[split + 1 :]),
+            terminal_width=min(width, WIDEST) if width else None,
+            standalone_mode=False,
+        )
     except click.ClickException as error:
         _fail(explained(error, argv[:split]))
     except UsageError as error:
         _fail(str(error))
     except LearnerError as error:
-        click.echo(str(error), err=True)
+        say(str(error), err=True)
         sys.exit(1)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
+        say("interrupted", err=True)
         sys.exit(130)
     sys.exit(status)
 
@@ -214,5 +224,5 @@ def _open_streams() -> None:
 
 
 def _fail(message: str) -> None:
-    click.echo(message, err=True)
+    say(message, err=True)
     sys.exit(2)

@@ -14,7 +14,8 @@ from .grading import Limits, grade_day
 from .packages import LearnerError
 from .paths import LEARNER, ROOT, SOLUTION
 from .registry import Task, load_course, with_commands
-from .report import say, where
+from .report import where
+from .screen import say
 from .selection import one_task
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import click
 from .command_group import Commands
 from .paths import BOOK, LEARNER, SOLUTION
 from .registry import UsageError, load_course, resolve
-from .report import say
+from .screen import say
 from .selection import by_day, run_pytest
 
 

@@ -14,6 +14,7 @@ from .options import names_of_tasks
 from .registry import Day, Task, UsageError, load_course
 from .report import few
 from .results import TaskResult
+from .screen import say
 from .selection import by_day, selected
 
 FORMS = ("junit", "json", "gradescope")
@@ -84,7 +85,7 @@ def export(
     passed = sum(v.status == "passed" for v in verdicts)
     score, most = sum(v.points for v in verdicts), sum(v.max_points for v in verdicts)
     counted = f"{passed} of {len(verdicts)} task{'s' * (len(verdicts) != 1)} passed"
-    click.echo(f"{counted}, {score} of {most} point{'s' * (most != 1)}", err=True)
+    say(f"{counted}, {score} of {most} point{'s' * (most != 1)}", err=True)
     return 0
 
 

@@ -2,7 +2,8 @@
 
 from . import progress
 from .registry import Task
-from .report import chapter, say
+from .report import chapter
+from .screen import say
 
 
 def next_rung(task: Task) -> int:

@@ -10,11 +10,12 @@ def _borrow() -> None:
 
     with suppress(ImportError):  # the packages are not installed yet
         from tiny_llm_course import borrowing, progress
+        from tiny_llm_course.screen import say
 
         lent = progress.borrowed_tasks()
         borrowing.install(lent)
         if lent:
-            print(f"Borrowed here as well: {', '.join(task.id for task in lent)}")
+            say(f"Borrowed here as well: {', '.join(task.id for task in lent)}")
 
 
 def _run_theirs() -> None:

@@ -1,17 +1,14 @@
 """What a learner reads after grading: one screen, the first thing to mend first."""
 
 import ast
-import os
-import sys
 from collections.abc import Sequence
-
-import click
 
 from .findings import Finding, Kind
 from .parsing import parse
 from .paths import BOOK, ROOT
 from .registry import Day, Target, Task, load_course
 from .results import TaskResult
+from .screen import say
 
 MARKS = {
     "passed": ("✓", "green"),
@@ -23,19 +20,12 @@ MARKS = {
 }
 
 
-def say(text: str = "", *, colour: str | None = None, bold: bool = False) -> None:
-    """Print a line; coloured only on a terminal, and never against NO_COLOR."""
-    use_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    click.echo(click.style(text, fg=colour, bold=bold or None) if use_colour else text)
-
-
 def report_heading(day: Day, package: str, gap: bool = False) -> None:
     """Print which day is graded; at once, as grading can take a while. `gap` keeps it apart from the day before."""
     if gap:
         say()
     say(f"Week {day.week}, day {day.number}: {day.title}  ({package})", bold=True)
     say()
-    sys.stdout.flush()
 
 
 def report_results(results: Sequence[TaskResult], package: str) -> None:
@@ -100,11 +90,11 @@ def verdict(result: TaskResult) -> str:
 def _report_finding(finding: Finding) -> None:
     say(f"    {finding.headline}")
     for line in finding.lines:
-        say(f"      {line}")
+        say(f"      {line}", cut=finding.kind == Kind.NO_IMPORT)
     if finding.case:
         say(f"      case      {finding.case}")
     for frame in few(finding.frames):
-        say(f"      {frame}")
+        say(f"      {frame}", cut=True)
 
 
 def few(frames: Sequence[str]) -> list[str]:
@@ -117,7 +107,7 @@ def _report_prints(count: int, lines: Sequence[str], checks: int) -> None:
         first = f", the first {len(lines)}" * (count > len(lines))
         say(f"    your code printed {count} line{'s' * (count > 1)} in {checks} check{'s' * (checks != 1)}{first}:")
         for line in lines:
-            say(f"      | {line}")
+            say(f"      | {line}", cut=True)
 
 
 def where(target: Target, package: str) -> str:

@@ -13,8 +13,8 @@ from .functions import module_path
 from .options import names_of_tasks
 from .paths import LEARNER, ROOT, SOLUTION
 from .registry import Task, UsageError, load_course
-from .report import say
 from .reset import is_python, reset_target
+from .screen import say
 from .selection import selected, spelled
 
 
@@ -47,7 +47,8 @@ def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) 
         if not sys.stdin.isatty():
             again = f"pdm run reset {spelled(names, week, day)} --yes"
             raise UsageError("There is no terminal to ask on, so nothing was changed. To go on without:", again)
-        if not click.confirm("Go on? A backup of what is there now will be kept."):
+        say("A backup of what is there now will be kept.")
+        if not click.confirm("Go on?"):
             say("Nothing was changed.")
             return 1
     there = [change.file for change in changes if change.file.exists()]

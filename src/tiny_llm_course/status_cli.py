@@ -1,6 +1,5 @@
 """`pdm run status`: the board."""
 
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -9,8 +8,9 @@ import click
 from .board import Standing, State, minutes_left, next_step, next_task, standings
 from .options import names_of_tasks
 from .registry import Day, Task, Week, load_course
-from .report import say
+from .screen import USUAL, columns, say
 from .selection import selected
+from .wrapping import cut
 
 NARROW, WIDE = 40, 100
 COLOURS = {State.DONE: "green", State.FAILING: "red", State.BORROWED: "cyan", State.TO_GRADE: "yellow"}
@@ -48,14 +48,14 @@ def status(names: tuple[str, ...], week: int | None, day: int | None, everything
     _wrapped([f"{state.value} {words}" for state, words in LEGEND.items() if state in seen], width)
     say()
     why, command = next_step(board)
-    say(_cut(f"Next: {why}", width) if width >= NARROW + LEAST_TITLE else f"Next: {why}", bold=True)
+    say(f"Next: {why}", bold=True)
     say(f"      {command}", bold=True)
     return 0
 
 
 def _show_week(week: Week, board: Mapping[str, Standing], unfolded: set[tuple[int, int]], width: int) -> None:
     tasks = [task for day in week.days for task in day.tasks]
-    say(_cut(f"Week {week.number}: {week.title}", width), bold=True)
+    say(f"Week {week.number}: {week.title}", bold=True, cut=True)
     say(f"  {_done(tasks, board)} tasks done{_left(tasks, board, ', ', ' to go')}")
     if len(load_course().weeks) > 1 and not any(number == week.number for number, _ in unfolded):
         return
@@ -71,12 +71,12 @@ def _show_day(day: Day, board: Mapping[str, Standing], width: int) -> None:
     head = f"{_state_of(states).value} Day {day.number}  "
     marks = "".join(state.value for state in states)
     most = max(len(d.tasks) for d in load_course().week(day.week).days)
-    columns = [f"{marks:{most}}", f"{f'{_done(day.tasks, board)} done':{COUNT}}", f"{_left(day.tasks, board):>{TIME}}"]
-    while len(columns) > 1 and width - len(head) - sum(len(column) + 2 for column in columns) < LEAST_TITLE:
-        columns.pop()
-    tail = "".join(f"  {column}" for column in columns)
+    fields = [f"{marks:{most}}", f"{f'{_done(day.tasks, board)} done':{COUNT}}", f"{_left(day.tasks, board):>{TIME}}"]
+    while len(fields) > 1 and width - len(head) - sum(len(field) + 2 for field in fields) < LEAST_TITLE:
+        fields.pop()
+    tail = "".join(f"  {field}" for field in fields)
     title = width - len(head) - len(tail)
-    say(f"{head}{_cut(day.title, title):{title}}{tail}".rstrip(), colour=COLOURS.get(_state_of(states)))
+    say(f"{head}{cut(day.title, title):{title}}{tail}".rstrip(), colour=COLOURS.get(_state_of(states)), cut=True)
 
 
 def _show_task(task: Task, standing: Standing, width: int) -> None:
@@ -88,8 +88,8 @@ def _show_task(task: Task, standing: Standing, width: int) -> None:
     if time and len(line) <= room:
         line = f"{line:{room}}  {time}"
     elif len(line) > width:
-        line = f"{_cut(head, width - len(words) - 2)}: {words}"
-    say(line, colour=COLOURS.get(standing.state))
+        line = f"{cut(head, width - len(words) - 2)}: {words}"
+    say(line, colour=COLOURS.get(standing.state), cut=True)
 
 
 def _state_of(states: Sequence[State]) -> State:
@@ -122,11 +122,6 @@ def _wrapped(parts: Sequence[str], width: int) -> None:
     say(line)
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: max(width - 1, 0)].rstrip()}…"
-
-
 def _width() -> int:
     """The terminal's columns within reason; 80 where there is none."""
-    columns = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80
-    return min(max(columns, NARROW), WIDE)
+    return min(max(columns(sys.stdout) or USUAL, NARROW), WIDE)

@@ -11,7 +11,7 @@ import click
 from .git import Git, GitError
 from .paths import BOOK, LEARNER, REGISTRY, ROOT
 from .registry import Course, Day, Task, load_course
-from .report import say
+from .screen import say
 from .sync_files import Change, write_files
 from .sync_git import SHOWN, Plan, carry_out, fetch, make_plan
 

@@ -7,7 +7,7 @@ import click
 from .grading import Limits
 from .options import Finite, names_of_tasks
 from .registry import Task, load_course
-from .report import say
+from .screen import say
 from .selection import by_day, selected
 
 

@@ -17,9 +17,10 @@ from .grading import Limits
 from .keys import Keys
 from .paths import LEARNER, ROOT
 from .registry import Task, UsageError, load_course
-from .report import report_task, say
+from .report import report_task
 from .results import TaskResult
 from .saves import Saves, signature
+from .screen import say
 from .selection import by_day
 from .watch import unfinished_day
 

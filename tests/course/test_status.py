@@ -146,11 +146,9 @@ def test_it_fits_a_terminal(checkout, monkeypatch, columns):
     with Terminal("status", "1.6", checkout=checkout) as terminal:
         assert terminal.end() == 0
     lines = terminal.screen.splitlines()
-    assert len(lines) <= 24, "the longest day unfolded"
-    command = lines[-1]
-    assert command == "      pdm run test 1.1.2"
-    longest = max(len(line) for line in lines if not line.startswith("Next: "))
-    assert longest <= max(columns, 40)
+    assert len(lines) <= 24 or columns < 40, "the longest day unfolded"
+    assert lines[-1].strip() == "pdm run test 1.1.2"
+    assert max(map(len, lines)) <= columns
     assert all(f"Day {day}" in terminal.screen for day in range(1, 8))
 
 
