@@ -7,6 +7,9 @@ stories that were held out. Beside them stands what counting can do: a 5-gram mo
 the same stories. `--other` names further models to judge. Prints a table: bits per byte, which leaves the tokenizer out
 of the comparison, and the rest. The models run in the course's own engine, solved.
 
+Another model may have been trained on stories that are held out here, and then knows them. `--others-text` names what
+it was trained on: a second table judges all by the stories that are new to it as well.
+
 With `--requests`, mlx-lm lets the model answer as many requests for a story about a thing that the held-out stories are
 about, at the model's own temperature, and counts the answers that name the thing at least twice.
 """
@@ -17,6 +20,7 @@ import json
 import random
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +36,8 @@ from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 from tiny_llm_course.training.conversations import topics, words_for_things
 from tiny_llm_course.training.packing import HeldOut, held_out
 from tiny_llm_course.training.preparing import training_stories
+from tiny_llm_course.training.stories import read_stories
+from tiny_llm_course.training.stories import unseen as not_in
 
 ORDER = 5
 LONGEST = 500  # tokens of an answer
@@ -43,28 +49,39 @@ def main() -> None:
     parser.add_argument("text", type=Path, help="the stories, of which some are held out")
     parser.add_argument("--also", type=Path, action="append", default=[], help="more stories to count n-grams in")
     parser.add_argument("--other", type=Path, action="append", default=[], help="the folder of another model")
+    parser.add_argument("--others-text", type=Path, action="append", default=[], help="stories the others learned from")
     parser.add_argument("--requests", type=int, default=60, help="how many requests to answer (default: 60)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
 
-    seen, unseen = training_stories((options.text, *options.also))
-    print(
-        f"{len(unseen)} held-out stories, {sum(len(s.encode()) for s in unseen)} bytes; {len(seen)} stories to count in"
-    )
-    print(f"{'':22} {'weights':>10} {'MB':>6} {'bytes/token':>12} {'nats/token':>11} {'bits/byte':>10}")
-    rows = [counted(seen, unseen)]
-    show(rows[-1])
-    mx.set_default_device(mx.cpu)
-    for folder in [EMBEDDED_MODEL, MODELS / "tiny-qwen3-draft", *options.other]:
+    folders = [EMBEDDED_MODEL, MODELS / "tiny-qwen3-draft", *options.other]
+    for folder in folders:
         if not folder.is_dir():
             parser.error(f"{folder} is no folder of a model")
-        rows.append(judged(folder, unseen))
-        show(rows[-1])
-    figures: dict[str, Any] = {"held_out": len(unseen), "models": rows}
+    mx.set_default_device(mx.cpu)
+    seen, unseen = training_stories((options.text, *options.also))
+    print(f"{len(seen)} stories to count in")
+    figures: dict[str, Any] = compared(f"{len(unseen)} held-out stories", seen, unseen, folders)
+    if options.others_text:
+        new = not_in(unseen, [story for file in options.others_text for story in read_stories(file)])
+        if not new:
+            parser.error("the others have seen all held-out stories: --others-text would leave none to judge by")
+        figures["new_to_all"] = compared(f"{len(new)} of them, which the others have not seen", seen, new, folders)
     if options.requests:
         figures["requests"] = answered(seen, unseen, options.requests)
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+def compared(title: str, seen: list[str], unseen: list[str], folders: list[Path]) -> dict[str, Any]:
+    """A table: counting, and each model."""
+    print(f"\n{title}, {sum(len(story.encode()) for story in unseen)} bytes")
+    print(f"{'':22} {'weights':>10} {'MB':>6} {'bytes/token':>12} {'nats/token':>11} {'bits/byte':>10}")
+    rows = []
+    for judge in [partial(counted, seen), *(partial(judged, folder) for folder in folders)]:
+        rows.append(judge(unseen))
+        show(rows[-1])
+    return {"held_out": len(unseen), "models": rows}
 
 
 def counted(seen: list[str], unseen: list[str]) -> dict[str, Any]:

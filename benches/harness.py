@@ -8,16 +8,17 @@ how many lines it prints. The runs of the commands take turns, so that a busy mo
 
 import argparse
 import json
-import platform
 import shutil
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from tiny_llm_course.machine import in_words, machine
+from tiny_llm_course.measuring import in_turns
 from tiny_llm_course.registry import load_course
 from tiny_llm_course.transcripts import Scenario, checkout_for, run
 
@@ -47,7 +48,7 @@ def main() -> None:
             commands["python -c 'import torch'"] = lambda: output(sys.executable, "-c", "import torch")
         measured = measure(commands, options.runs)
 
-    figures = {"machine": machine(), "runs": options.runs, "commands": measured}
+    figures = {"machine": in_words(machine()), "runs": options.runs, "commands": measured}
     show(figures)
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
@@ -56,13 +57,11 @@ def main() -> None:
 def measure(commands: dict[str, Callable[[], str]], runs: int) -> dict[str, dict[str, float]]:
     """Seconds (median) and printed lines of each command, after one run to fill the caches."""
     lines = {name: len(command().splitlines()) for name, command in commands.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in commands}
-    for _ in range(runs):
-        for name, command in commands.items():
-            start = time.perf_counter()
-            command()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: {"seconds": statistics.median(seconds[name]), "lines": lines[name]} for name in commands}
+    seconds = in_turns(list(commands.values()), runs)
+    return {
+        name: {"seconds": statistics.median(taken), "lines": lines[name]}
+        for name, taken in zip(commands, seconds, strict=True)
+    }
 
 
 def output(*command: str) -> str:
@@ -70,12 +69,7 @@ def output(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def machine() -> str:
-    """The machine in words."""
-    return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-
-
-def show(figures: dict) -> None:
+def show(figures: dict[str, Any]) -> None:
     """Print the table."""
     print(f"{figures['machine']}; median of {figures['runs']} runs")
     measured = figures["commands"]

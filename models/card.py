@@ -81,20 +81,13 @@ cross-entropy with the larger model's probabilities, the rest that with the text
 
 
 def _results(record: dict[str, Any], bench: dict[str, Any]) -> str:
-    rows = [
-        f"| {_called(row['name'])} | {row['weights']:,} | {row['nats_per_token']:.3f} | {row['bits_per_byte']:.3f} |"
-        for row in bench["models"]
-    ]
-    table = "\n".join(rows)
     return f"""
 ## How good it is
 
 {bench["held_out"]} stories judge the models: none of them was trained on, nor a near copy. How well each is predicted, per token and in bits per byte,
 which leaves the tokenizer out of it:
 
-| model | weights or counts | nats a token | bits a byte |
-|---|---|---|---|
-{table}
+{_table(bench["models"])}
 
 `pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt` prints it, with the text
 made as below. The n-gram model counts the tokens of this tokenizer, in the stories that the neural ones were trained on.
@@ -103,15 +96,25 @@ made as below. The n-gram model counts the tokens of this tokenizer, in the stor
 ![Loss over the tokens trained on](loss.svg)"""
 
 
-def _called(name: str) -> str:
-    return "the trial model, which was trained on most of them" if name == TRIAL else name
+def _table(rows: list[dict[str, Any]]) -> str:
+    lines = [
+        f"| {'the trial model' if row['name'] == TRIAL else row['name']} | {row['weights']:,} | {row['nats_per_token']:.3f} | "
+        f"{row['bits_per_byte']:.3f} |"
+        for row in rows
+    ]
+    return "\n".join(["| model | weights or counts | nats a token | bits a byte |", "|---|---|---|---|", *lines])
 
 
 def _about_the_trial(bench: dict[str, Any]) -> str:
-    if TRIAL not in {row["name"] for row in bench["models"]}:
+    if "new_to_all" not in bench:
         return ""
-    return """The trial model is an earlier one of 3 million weights, not in this repository (`--other FOLDER` judges any model). Most
-of these stories were in its training text, which flatters it; on stories that it had not seen, its makers measured 0.81."""
+    new = bench["new_to_all"]
+    return f"""
+The trial model is an earlier one of 3 million weights, not in this repository (`--other FOLDER` judges any model). It was
+trained on most of these stories, and knows them. {new["held_out"]} of them are new to it as well (`--others-text FILE` names what it was
+trained on). By these alone:
+
+{_table(new["models"])}"""
 
 
 def _making(record: dict[str, Any], bench: dict[str, Any]) -> str:

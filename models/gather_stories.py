@@ -84,12 +84,12 @@ class Source:
 SOURCES = (
     Source("mines-opt-ml/decoding-gpt", "79274e3", "data/tinystories_10k.txt", "5a19b936d7b5", between_marks),
     Source("maxme1/tiny-stories", "188514c", "assets/tiny-stories.json", "1e7cef311b36", in_json),
-    Source("gusjengis/toy-RNN", "8ca6425", "data/tinystories_sample.txt", "5352b299dcb1", between_marks),
+    Source("gusjengis/toy-RNN", "e4c7ff8", "data/tinystories_sample.txt", "5352b299dcb1", between_marks),
     Source("ekg/elman", "1fc3afc", "data/tinystories_test.txt", "a8f457b472e6", between_nulls),
     Source("yuninxia/moe-routing-bench", "bb9bb0b", "data/tinystories_val.txt", "5fc1fb0113df", by_first_words),
     Source(
         "Arnoochka/Transformer-Parallelism",
-        "4c57e39",
+        "911b9e7",
         "tinystories.txt",
         "30c6f2fac206",
         by_single_newline,

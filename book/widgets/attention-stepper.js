@@ -55,7 +55,7 @@
           li[aria-current] { border-color: var(--links, #06c); font-weight: 600; }
           li + li::before { content: "→ "; margin-left: -1.1em; font-weight: 400; }
           #cells td { cursor: pointer;
-            background: color-mix(in srgb, var(--links, #06c) calc(var(--w, 0) * 40%), var(--bg, #fff)); }
+            background: color-mix(in srgb, var(--links, #06c) calc(var(--w, 0) * 24%), var(--bg, #fff)); }
           td.hidden { border-style: dashed; }
           tr.now td, td.used { border-color: var(--fg, #000); }
           td.cell { outline: 3px solid var(--links, #06c); outline-offset: -1px; }

@@ -72,8 +72,9 @@ class BookWidget extends HTMLElement {
 }
 
 BookWidget.style = `
-  :host { display: block; margin: 1.5em 0; }
-  .live { padding: 0.8em 1em; border: 1px solid var(--table-border-color, #999); border-radius: 6px;
+  :host { display: block; margin: 1.5em 0;
+    --line: color-mix(in srgb, var(--fg, CanvasText) 30%, var(--bg, Canvas)); }
+  .live { padding: 0.8em 1em; border: 1px solid var(--line); border-radius: 6px;
     color: var(--fg, CanvasText); background: var(--bg, Canvas); font-size: 0.9em; line-height: 1.45; }
   slot { display: none; }
   @media print { .live { display: none; } slot { display: block; } }
@@ -98,8 +99,10 @@ BookWidget.style = `
   th { font-weight: 600; padding: 0.1em 0.4em; white-space: nowrap; text-align: right; }
   thead th { text-align: center; }
   td { min-width: 3.2em; padding: 0.25em 0.4em; text-align: center; white-space: nowrap;
-    border: 1px solid var(--table-border-color, #999); border-radius: 3px; font-size: 0.9em; }
-  @media (max-width: 500px) { td { min-width: 2.6em; padding: 0.25em 0.1em; } th { padding: 0.1em 0.2em; } }
+    border: 1px solid var(--line); border-radius: 3px; font-size: 0.9em; }
+  @media (min-width: 501px) { caption { white-space: nowrap; } }
+  @media (max-width: 500px) { td { min-width: 2.6em; padding: 0.25em 0.1em; } th { padding: 0.1em 0.2em; }
+    thead th { white-space: normal; } }
   svg { display: block; max-width: 100%; height: auto; }
   svg text { fill: var(--fg, CanvasText); font-family: inherit; }
   .say { margin: 0.6em 0 0; }

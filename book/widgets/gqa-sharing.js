@@ -40,7 +40,7 @@
           svg { max-width: none; }
           svg text { font-size: 12px; }
           rect { stroke: var(--fg, #000); fill: var(--bg, #fff); }
-          .odd rect { fill: color-mix(in srgb, var(--links, #06c) 25%, var(--bg, #fff)); }
+          .odd rect { fill: color-mix(in srgb, var(--links, #06c) 24%, var(--bg, #fff)); }
           path { stroke: var(--fg, #000); stroke-opacity: 0.6; }
           .odd path { stroke: var(--links, #06c); stroke-opacity: 1; }
           .sum { margin: 0.6em 0 0; overflow-wrap: anywhere; }
@@ -89,7 +89,8 @@
       this.$("#at-kv").textContent = `${kvHeads} of ${heads}`;
       this.$("#at-tokens").textContent = grouped(tokens);
       this.picture(heads, kvHeads, reads);
-      const factors = ["2 (K, V)", `${layers} layers`, `${kvHeads} heads`, `D ${head_dim}`, `${this.data.bytes} bytes`];
+      const held = `${kvHeads} head${kvHeads === 1 ? "" : "s"}`;
+      const factors = ["2 (K, V)", `${layers} layers`, held, `D ${head_dim}`, `${this.data.bytes} bytes`];
       this.$(".sum").innerHTML = [
         `${factors.join(" · ")} = ${grouped(perToken)} bytes a token`,
         `${grouped(perToken)} · ${grouped(tokens)} tokens = ${grouped(bytes)} bytes = ${size(bytes)}`,

@@ -41,11 +41,11 @@
           .pictures { display: flex; flex-wrap: wrap; gap: 0.5em 2em; margin-bottom: 0.5em; }
           #dials { width: 22em; } #curve { width: 27em; }
           svg text { font-size: 13px; }
-          .rim, .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.45; }
+          .rim, .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
           .query { stroke: var(--links, #06c); stroke-width: 4; }
           .key { stroke: var(--fg, #000); stroke-width: 2; stroke-dasharray: 5 3; }
           .between { fill: var(--links, #06c); fill-opacity: 0.25; }
-          .dots { fill: var(--fg, #000); fill-opacity: 0.55; }
+          .dots { fill: var(--fg, #000); fill-opacity: 0.7; }
           .here { fill: var(--links, #06c); stroke: var(--fg, #000); stroke-width: 1.5; }
           td.odd { background: color-mix(in srgb, var(--links, #06c) 20%, var(--bg, #fff)); }
         </style>`;

@@ -151,7 +151,7 @@
         .filter(([, count]) => count)
         .map(([title, count]) => `${title} drops ${count}`);
       this.say(
-        `${kept} of ${dropped.length} tokens are left${counts.length ? ` (${counts.join(", ")})` : ""}. ` +
+        `Left: ${kept} of ${dropped.length} tokens${counts.length ? ` (${counts.join(", ")})` : ""}. ` +
           `The likeliest, ${tokens[0]}, has probability ${number(probabilities[0], 3)}.`,
       );
     }

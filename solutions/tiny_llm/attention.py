@@ -63,8 +63,8 @@ class SimpleMultiHeadAttention:
             wo: E x (H * D), the output projection.
 
         Raises:
-            ValueError: wq's rows are not a multiple of num_heads, or a weight has another shape than those above;
-                the message names the weight, with the shape it has and the shape it needs.
+            ValueError: wq's rows are not a multiple of num_heads, or a weight has another shape than those above. The
+                message names the weight and says how many rows wq has, or the shape that the weight has and needs.
         """
         width = wq.shape[0]
         if width % num_heads:

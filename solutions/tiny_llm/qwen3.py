@@ -180,6 +180,9 @@ class Qwen3TransformerBlock:
 
         Returns:
             N x L x E, in x's dtype: the stream after this layer.
+
+        Raises:
+            ValueError: L is more than the config's max_position_embeddings.
         """
         h = x + self.attention(self.input_norm(x), mask)
         return h + self.mlp(self.mlp_norm(h))

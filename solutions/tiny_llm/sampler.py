@@ -112,7 +112,8 @@ def make_sampler(
         A function of logits, N x V, and of each row's tokens so far, that gives N token ids.
 
     Raises:
-        ValueError: temp < 0, top_k < 0, top_p or min_p outside 0 to 1, or repetition_penalty <= 0.
+        ValueError: temp < 0, top_k < 0, top_p or min_p outside 0 to 1, or repetition_penalty <= 0; the message names
+            the argument.
 
     Source: `mlx_lm.sample_utils.make_sampler` (which orders the filters in another way), `transformers`.
     """

@@ -134,6 +134,9 @@ class Qwen3TransformerBlock:
 
         Returns:
             N x L x E, in x's dtype: the stream after this layer.
+
+        Raises:
+            ValueError: L is more than the config's max_position_embeddings.
         """
         raise NotImplementedError("1.5.2 Transformer block")
 

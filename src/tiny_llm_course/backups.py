@@ -36,5 +36,6 @@ def back_up(files: Sequence[Path], package: Path) -> list[Path]:
             copies.append(copy)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise UsageError(f"No backup could be made in .tiny-llm/backups ({reason}), so nothing was changed.") from error
+        what = f"No backup could be made in .tiny-llm/backups ({reason}), so nothing was changed."
+        raise UsageError(what, "pdm run doctor") from error
     return copies

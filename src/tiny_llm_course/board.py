@@ -9,6 +9,7 @@ from .functions import fingerprint, holds_stub, module_path
 from .paths import LEARNER, ROOT
 from .registry import Task, load_course
 from .report import where
+from .restoring import restoring
 
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()
 
@@ -84,7 +85,8 @@ def next_step(board: Mapping[str, Standing]) -> tuple[str, str]:
         case State.BORROWED:
             return f"{task.label} is still borrowed: write it yourself", f"pdm run return {task.id}"
         case State.NOT_STARTED if not _has_file(task):
-            return f"{task.label}: {board[task.id].words}", f"pdm run reset {task.id}"
+            (command,) = restoring([module_path(LEARNER, task.targets[0].module)])
+            return f"{task.label}: {board[task.id].words}", command
         case State.NOT_STARTED:
             return f"write {task.label}, {where(task.targets[0], PACKAGE)}", f"pdm run test {task.id}"
         case State.FAILING:

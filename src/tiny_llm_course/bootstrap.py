@@ -43,7 +43,9 @@ def missing_packages() -> list[str]:
 
 def fail(message: str) -> NoReturn:
     """Print one line and leave with the status for wrong use."""
-    print(message, file=sys.stderr)
+    from tiny_llm_course.screen import say
+
+    say(message, err=True)
     sys.exit(2)
 
 
@@ -69,8 +71,9 @@ def start() -> None:
     """Run the course's program with this command line, in an environment that has its packages."""
     started_again = environ.pop(AGAIN, None) is not None
     missing = missing_packages()
-    if missing and sys.argv[1:] == ["doctor"]:  # it must say what is wrong, and change nothing
+    if missing:  # the course itself may be among them; what follows needs no other
         sys.path.insert(0, str(ROOT / "src"))
+    if missing and sys.argv[1:] == ["doctor"]:  # it must say what is wrong, and change nothing
         from tiny_llm_course.doctor import examine
 
         sys.exit(examine())

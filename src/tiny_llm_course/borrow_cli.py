@@ -5,16 +5,21 @@ from collections.abc import Sequence
 import click
 
 from . import progress
+from .options import names_of_tasks
 from .registry import Task, UsageError, load_course, resolve
-from .report import say
+from .screen import say
+from .selection import selected, spelled
 
 
-@click.command()
-@click.argument("names", nargs=-1, metavar="[1.1.2 | 1.1]...")
-def borrow(names: tuple[str, ...]) -> int:
-    """Let later days run on the reference for a day (1.2) or a task (1.1.2); your files stay as they are."""
-    chosen, before = _named(names), progress.borrowed()
-    if not names:
+@click.command(short_help="Go on with our code in place of a task or a day.")
+@names_of_tasks
+def borrow(names: tuple[str, ...], week: int | None, day: int | None) -> int:
+    """Let later days run on the reference for a day (1.2) or a task (1.1.2); your files stay as they are.
+
+    Without a name, list what is borrowed.
+    """
+    chosen, before = _named(names, week, day, "borrow"), progress.borrowed()
+    if not chosen:
         return _list()
     _remember(before | {task.id for task in chosen})
     for task in chosen:
@@ -26,25 +31,25 @@ def borrow(names: tuple[str, ...]) -> int:
             say(f"⇢ {task.label}: borrowed", colour="yellow")
     say()
     say("Your files stay as they are; whatever uses this runs on the reference.")
-    say(f"To take it back: pdm run return {' '.join(names)} · the board: pdm run status")
+    say(f"To take it back: pdm run return {spelled(names, week, day)} · the board: pdm run status")
     return 0
 
 
-@click.command("return")
-@click.argument("names", nargs=-1, metavar="[1.1.2 | 1.1]...")
+@click.command("return", short_help="Take back what is borrowed.")
+@names_of_tasks
 @click.option("--all", "everything", is_flag=True, help="Return all that is borrowed.")
-def give_back(names: tuple[str, ...], everything: bool) -> int:
-    """End a loan: your own code counts again."""
-    if names and everything:
+def give_back(names: tuple[str, ...], week: int | None, day: int | None, everything: bool) -> int:
+    """End a loan: your own code counts again. Without a name, list what is borrowed."""
+    chosen, before = _named(names, week, day, "return"), progress.borrowed_tasks()
+    if chosen and everything:
         raise UsageError("Name tasks or days, or say --all, not both.")
-    chosen, before = _named(names), progress.borrowed_tasks()
-    if not names and not everything:
+    if not before or not (chosen or everything):
         return _list()
     returned = [task for task in before if everything or task in chosen]
     if not returned:
-        if not before:
-            raise UsageError("Nothing is borrowed, so there is nothing to return.")
-        raise UsageError(f"{' '.join(names)} is not borrowed. Borrowed: {', '.join(task.id for task in before)}.")
+        listed = ", ".join(task.id for task in before)
+        asked = spelled(names, week, day)
+        raise UsageError(f"{asked} is not borrowed. Borrowed: {listed}.", f"pdm run return {before[0].id}")
     _remember({task.id for task in before if task not in returned})
     for task in returned:
         say(f"{task.label}: returned, your own code counts again")
@@ -56,10 +61,12 @@ def give_back(names: tuple[str, ...], everything: bool) -> int:
     return 0
 
 
-def _named(names: Sequence[str]) -> list[Task]:
+def _named(names: Sequence[str], week: int | None, day: int | None, command: str) -> list[Task]:
     """The tasks in the order of the course, each once; a UsageError before anything is done."""
-    chosen = {task.id for name in names for task in resolve(load_course(), name)}
-    return [task for task in load_course().tasks() if task.id in chosen]
+    if not names and week is None and day is None:
+        return []
+    chosen = selected(names, week, day, command)
+    return [task for task in load_course().tasks() if task in chosen]
 
 
 def _list() -> int:
@@ -76,5 +83,6 @@ def _list() -> int:
 def _remember(ids: set[str] | frozenset[str]) -> None:
     if not progress.remember_borrowed(ids):
         raise UsageError(
-            "What is borrowed is kept in .tiny-llm/progress.json, which cannot be written: nothing is changed."
+            "What is borrowed is kept in .tiny-llm/progress.json, which cannot be written. Nothing is changed.",
+            "pdm run doctor",
         )

@@ -45,6 +45,12 @@ class Code:
         parts += [self._module(name).rest for name in self._reached(needed)]
         return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
 
+    def own(self, task: Task) -> str:
+        """What of that the learner has written for this task: its targets, and what else is in their files."""
+        modules = sorted({target.module for target in task.targets})
+        parts = [self._module(target.module).targets.get(target.name, "") for target in task.targets]
+        return "\0".join([*parts, *(self._module(name).rest for name in modules)])
+
     def problems(self, tasks: Iterable[Task]) -> list[str]:
         """A line on each file of these tasks that is missing or not Python."""
         reached = {name for task in tasks for name in self._reached(self._needed(task))}

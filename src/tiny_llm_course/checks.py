@@ -239,7 +239,9 @@ def describe(arguments: dict[str, Any], seed: int, dtype: mx.Dtype) -> tuple[str
         if isinstance(v, mx.array):
             words.append(f"{name} {shape_words(v.shape)}")
         else:
-            words.append(f"no {name}" if v is None else f"{name} {v:.4g}" if isinstance(v, float) else f"{name} {v}")
+            text = f"{v:.4g}" if isinstance(v, float) else str(v)
+            text = text if len(text) <= 60 else f"{text[:56]} ..."  # a long list says no more than its beginning
+            words.append(f"no {name}" if v is None else f"{name} {text}")
     return f"{', '.join(words)}, seed {seed}", sum(math.prod(v.shape) for v in arrays.values())
 
 

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 import click
 
 from . import (
+    bench_cli,
     borrow_cli,
     check_cli,
     compare,
@@ -26,26 +27,53 @@ from . import (
     watch,
 )
 from .child_process import Limits
+from .command_group import Commands, explained
 from .grading import Ends, NothingSelected, grade_day
+from .help_text import WIDEST, HelpText
 from .mdbook import run_mdbook
-from .options import Finite
+from .options import Finite, names_of_tasks
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .registry import UsageError, load_course
-from .report import faults, report_heading, report_results, say
+from .report import faults, report_heading, report_results
 from .results import TaskResult
-from .selection import by_day, run_pytest, selected
+from .screen import columns, say
+from .selection import by_day, one_task, run_pytest, selected
+
+SECTIONS = {
+    "Every day": ("test", "watch", "status", "hint"),
+    "When a task has passed, or will not": ("compare", "borrow", "return", "reset"),
+    "What you have built": ("generate", "chat", "bench", "train"),
+    "The course": ("tour", "book", "sync", "doctor", "export"),
+    "To work on the course itself": ("check", "dev"),
+}
 
 
-@click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
-def cli() -> None:
+@click.group(
+    cls=Commands,
+    sections=SECTIONS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Where you are, and what to do next: pdm run status",
+)
+@click.pass_context
+def cli(ctx: click.Context) -> int:
     """tiny-llm: build an LLM inference engine, day by day, every line graded."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+    return 0
 
 
-@cli.command()
-@click.argument("names", nargs=-1, metavar="[1.1.2 | 1.1]...")
-@click.option("--week", type=int, help="The week of the day to grade; alone only with --solution.")
-@click.option("--day", type=int, help="The day to grade.")
+@cli.command("help", hidden=True, short_help="List all commands.")
+@click.argument("names", nargs=-1, metavar="[COMMAND]")
+@click.pass_context
+def help_(ctx: click.Context, names: tuple[str, ...]) -> int:
+    """List all commands, or say what one of them takes."""
+    cli.main([*names, "--help"], prog_name="pdm run", standalone_mode=False)
+    return 0
+
+
+@cli.command(short_help="Grade all that you have started, a task, a day or a week.")
+@names_of_tasks
 @click.option("--solution", is_flag=True, help="Grade solutions/tiny_llm instead of src/tiny_llm.")
 @click.option("--full", is_flag=True, help="Show pytest's own output, without limits of time and memory.")
 @click.option(
@@ -68,11 +96,11 @@ def test(
     time_limit: float,
     memory_limit: float,
 ) -> int:
-    """Grade a day (--week 1 --day 1, or 1.1) or a task (1.1.2); without either, everything you have started.
+    """Grade a task (1.1.2), a day (1.1, or --week 1 --day 1) or a week (1); else everything you have started.
 
     What stands after -- goes to pytest: pdm run test --week 1 --day 1 -- -k task_1
     """
-    tasks = selected(names, week, day, solution)
+    tasks = selected(names, week, day)
     if full:
         return run_pytest(tasks, ["--oracle", oracle, *(["--solution"] * solution), *pytest_args])
     limits = Limits(time_limit, int(memory_limit * 2**30))
@@ -81,6 +109,7 @@ def test(
     verdicts: list[TaskResult] = []
     ends = Ends()
     told: set[str] = set()
+    remembered = True
     if oracle == "torch" and find_spec("torch") is None:
         raise UsageError("PyTorch is not installed here. Without --oracle torch its recorded answers are used.")
     for the_day, its_tasks in by_day(tasks):
@@ -100,7 +129,7 @@ def test(
             if len(by_day(tasks)) == 1:
                 raise
             continue  # -k may mean the checks of another day
-        progress.record(results)
+        remembered = progress.record(results) and remembered
         broken = {place: fault for place, fault in faults(results).items() if place not in told}
         told |= broken.keys()
         if everything:
@@ -118,23 +147,25 @@ def test(
     if not verdicts and not told:
         first = load_course().weeks[0].days[0]
         say(f"No task is started yet. Begin here: pdm run test --week {first.week} --day {first.number}")
+    if not remembered:
+        say(progress.FORGOTTEN)
     return 0 if verdicts and all(r.status == "passed" for r in verdicts) else 1
 
 
-@cli.command()
-@click.argument("name", metavar="1.1.2")
-def hint(name: str) -> int:
+@cli.command(short_help="Show the next of a task's three hints.")
+@click.argument("names", nargs=-1, metavar="1.1.2")
+def hint(names: tuple[str, ...]) -> int:
     """Show the next of a task's three hints."""
-    task = load_course().task(name)
+    task = one_task(names, "hint", lambda task: not watch.done(task))
     hints.show(task, hints.next_rung(task))
     return 0
 
 
-@cli.command()
+@cli.command(short_help="Show the book in your browser.")
 @click.option("--build", is_flag=True, help="Build it in book/book, and serve nothing.")
 def book(build: bool) -> int:
     """Serve the book and open it in a browser; Ctrl-C ends it."""
-    return run_mdbook(*(["build"] if build else ["serve", "--open"]), str(BOOK)).returncode
+    return 1 if run_mdbook(*(["build"] if build else ["serve", "--open"]), str(BOOK)).returncode else 0
 
 
 cli.add_command(status_cli.status)
@@ -146,6 +177,7 @@ cli.add_command(check_cli.doctor)
 cli.add_command(check_cli.check)
 cli.add_command(engine_cli.generate)
 cli.add_command(engine_cli.chat)
+cli.add_command(bench_cli.bench)
 cli.add_command(train_cli.train)
 cli.add_command(tour.tour)
 cli.add_command(compare.compare)
@@ -163,24 +195,27 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ✓ shows ?, and nothing breaks
+    if width := columns(sys.stdout):
+        click.Context.formatter_class = HelpText
     argv = sys.argv[1:]
     split = argv.index("--") if argv[:1] == ["test"] and "--" in argv else len(argv)
     try:
-        status = cli.main(argv[:split], prog_name="pdm run", obj=tuple(argv[split + 1 :]), standalone_mode=False)
-    except click.NoSuchOption as error:
-        example = f"pytest's options come after a day and --: pdm run test 1.1 -- {error.option_name} ..."
-        _fail(f"{error.format_message()} {example}" if argv[0] == "test" else error.format_message())
-    except click.MissingParameter as error:
-        _fail(f"{error.format_message()} {error.ctx.get_usage() if error.ctx else ''}")
+        status = cli.main(
+            argv[:split],
+            prog_name="pdm run",
+            obj=tuple(argv[split + 1 :]),
+            terminal_width=min(width, WIDEST) if width else None,
+            standalone_mode=False,
+        )
     except click.ClickException as error:
-        _fail(error.format_message())
+        _fail(explained(error, argv[:split]))
     except UsageError as error:
         _fail(str(error))
     except LearnerError as error:
-        click.echo(str(error), err=True)
+        say(str(error), err=True)
         sys.exit(1)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
+        say("interrupted", err=True)
         sys.exit(130)
     sys.exit(status)
 
@@ -195,5 +230,5 @@ def _open_streams() -> None:
 
 
 def _fail(message: str) -> None:
-    click.echo(message, err=True)
+    say(message, err=True)
     sys.exit(2)

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from . import progress
 from .child_process import Limits
 from .grading import grade_day
 from .packages import LearnerError
 from .paths import LEARNER, ROOT, SOLUTION
-from .registry import Task, load_course
-from .report import say, where
+from .registry import Task, load_course, with_commands
+from .report import where
+from .screen import say
+from .selection import one_task
 
 if TYPE_CHECKING:
     from .speed import Timing
@@ -33,17 +36,17 @@ class Listing:
     missing: str = ""
 
 
-@click.command()
-@click.argument("name", metavar="1.1.2")
+@click.command(short_help="Show your code beside ours, when it has passed.")
+@click.argument("names", nargs=-1, metavar="1.1.2")
 @click.option("--spoil", is_flag=True, help="Show it although the task has not passed.")
-def compare(name: str, spoil: bool) -> int:
+def compare(names: tuple[str, ...], spoil: bool) -> int:
     """Show your code beside ours and other ways, with speed and memory, after the task has passed.
 
     Exit code 1: the task has not passed.
     """
-    task = load_course().task(name)
-    if not spoil and not _passes(task):
-        raise LearnerError(f"{task.id} has not passed yet: pdm run test {task.id}; --spoil shows it anyway")
+    task = one_task(names, "compare", lambda task: progress.status_of(task.id) == "passed")
+    if not spoil:
+        _must_pass(task)
     from .side_by_side import show, show_one
 
     say(task.label, bold=True)
@@ -59,9 +62,23 @@ def compare(name: str, spoil: bool) -> int:
     return 0
 
 
-def _passes(task: Task) -> bool:
+def _must_pass(task: Task) -> None:
+    """Raise a LearnerError, with what to type, if the task has not passed."""
     results = grade_day(load_course().day(task.week, task.day), tasks=[task])
-    return all(result.status == "passed" for result in results)
+    statuses = {result.status for result in results}
+    if statuses == {"passed"}:
+        return
+    what, first = "has not passed yet", "test"
+    if statuses == {"borrowed"}:
+        what, first = "is borrowed, so nothing of yours is graded", "return"
+    raise LearnerError(
+        with_commands(
+            f"{task.label} {what}, and compare shows ours when yours has passed. First:",
+            f"pdm run {first} {task.id}",
+            "To see ours all the same:",
+            f"pdm run compare {task.id} --spoil",
+        )
+    )
 
 
 def _listing(title: str, package: Path, task: Task) -> Listing:

@@ -13,7 +13,7 @@ from .paths import BOOK, LEARNER, SOLUTION
 from .planted import Claims, claims_of
 from .proof import Proof, prove_day
 from .registry import Day, load_course
-from .report import say
+from .screen import say
 
 LEAST_WRONG, LEAST_ACCEPTED, HINTS = 4, 1, 3
 
@@ -36,7 +36,7 @@ def main(days: Sequence[Day], as_json: bool) -> int:
     problems += [f"{of.task}: {problem}" for of in found_out for problem in of.problems]
     if as_json:
         tasks = [dataclasses.asdict(proof) for proof in proofs]
-        say(json.dumps({"problems": problems, **_figures(proofs, claims), "tasks": tasks}, indent=1))
+        print(json.dumps({"problems": problems, **_figures(proofs, claims), "tasks": tasks}, indent=1))
         return bool(problems)
     for problem in problems:
         say(problem, colour="red")

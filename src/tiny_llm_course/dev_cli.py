@@ -4,15 +4,20 @@ import runpy
 
 import click
 
+from .command_group import Commands
 from .paths import BOOK, LEARNER, SOLUTION
 from .registry import UsageError, load_course, resolve
-from .report import say
+from .screen import say
 from .selection import by_day, run_pytest
 
 
-@click.group()
-def dev() -> None:
+@click.group(cls=Commands, short_help="Generate stubs and listings, record, prove the course.")
+@click.pass_context
+def dev(ctx: click.Context) -> int:
     """For those who work on the course itself."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+    return 0
 
 
 @dev.command("stubs")
@@ -40,6 +45,22 @@ def dev_book() -> int:
         runpy.run_path(str(script), run_name="__main__")
     for name in listings.write():
         say(f"book/src/generated/{name}: changed")
+    return 0
+
+
+@dev.command("bench")
+@click.argument("names", nargs=-1, metavar="[1.1]...")
+def dev_bench(names: tuple[str, ...]) -> int:
+    """Measure our solution (all days, or the named ones) and record it, for the book. On a quiet machine."""
+    from . import benchmarks
+
+    chosen = [benchmarks.find(name) for name in names] or benchmarks.measurements(load_course())
+    package = benchmarks.choose(solution=True)
+    for measurement in chosen:
+        found = benchmarks.run(measurement, package)
+        measurement.record.write_text(benchmarks.as_json(found), encoding="utf-8", newline="\n")
+        say(f"{measurement.name}: {found['see']}")
+    say("Next, the pages that show it: pdm run dev book")
     return 0
 
 

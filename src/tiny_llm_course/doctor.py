@@ -3,10 +3,10 @@
 It must answer where the course's packages are missing or broken, so it stands on the standard library alone.
 """
 
-import os
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+from .screen import say
 
 WIDTH = 10  # of the names on the left
 
@@ -37,15 +37,13 @@ def examine() -> int:
                 problems.append(line)
     stopping = [line for line in problems if line.stops]
     count = f"{len(problems)} problem{'s' * (len(problems) != 1)}"
-    print()
+    say()
     if stopping:
-        print(
-            f"{count}, {len(stopping)} of which stop{'s' * (len(stopping) == 1)} the course. First: {stopping[0].fix}"
-        )
+        say(f"{count}, {len(stopping)} of which stop{'s' * (len(stopping) == 1)} the course. First: {stopping[0].fix}")
     elif problems:
-        print(f"{count}, none of which stops the course. Next: pdm run test --week 1 --day 1")
+        say(f"{count}, none of which stops the course. Next: pdm run test --week 1 --day 1")
     else:
-        print("Nothing is wrong. Next: pdm run test --week 1 --day 1")
+        say("Nothing is wrong. Next: pdm run test --week 1 --day 1")
     return 1 if stopping else 0
 
 
@@ -62,9 +60,6 @@ def _looked_at(check: Check) -> list[Line]:
 
 
 def _print(line: Line) -> None:
-    mark, colour = ("✗", 31) if line.fix else ("○", 33) if line.absent else ("✓", 32)
-    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    if coloured:
-        mark = f"\x1b[{colour}m{mark}\x1b[0m"
+    mark, colour = ("✗", "red") if line.fix else ("○", "yellow") if line.absent else ("✓", "green")
     fix = f" Fix: {line.fix}" if line.fix else ""
-    print(f"{mark} {line.name:<{WIDTH}} {line.text}{fix}")
+    say(f"{mark} {line.name:<{WIDTH}} {line.text}{fix}", colour=colour, mark_only=True)

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from .doctor import Check, Line
 from .paths import EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, TESTS
+from .restoring import restoring, run_git
 
 ROOM = 1 << 30  # bytes that an update of the packages may need
 
@@ -51,10 +51,10 @@ def files() -> Iterator[Line]:
     wanted += [
         TESTS / f"week{day.week}" / f"{name}_day{day.number}.py" for day in days for name in ("test", "variants")
     ]
-    if missing := [file.relative_to(ROOT).as_posix() for file in wanted if not file.is_file()]:
-        fix = f"git restore {' '.join(missing)}"
-        yield Line("files", f"{len(missing)} missing: {', '.join(missing)}.", fix=fix, stops=True)
-    else:
+    missing = restoring(file for file in wanted if not file.is_file())
+    for fix, names in missing.items():
+        yield Line("files", f"{len(names)} missing: {', '.join(names)}.", fix=fix, stops=True)
+    if not missing:
         tasks = sum(len(day.tasks) for day in days)
         yield Line("files", f"{len(days)} days, {tasks} tasks; yours are in {LEARNER.relative_to(ROOT).as_posix()}")
 
@@ -65,7 +65,7 @@ def model() -> Iterator[Line]:
     config, weights = EMBEDDED_MODEL / "config.json", EMBEDDED_MODEL / "model.safetensors"
     fix = f"git restore {name}"
     if not config.exists() and not weights.exists():
-        if _git("ls-files", "--error-unmatch", f"{name}/config.json").returncode == 0:
+        if run_git("ls-files", "--error-unmatch", f"{name}/config.json").returncode == 0:
             yield Line("model", f"{name} is missing.", fix=fix)
         else:
             text = f"{name} is not part of this checkout: generate and chat need --model"
@@ -88,9 +88,9 @@ def git() -> Iterator[Line]:
     if shutil.which("git") is None:
         install = "xcode-select --install" if sys.platform == "darwin" else "sudo apt-get install git"
         yield Line("git", "not on the PATH: sync needs it.", fix=install)
-    elif _git("rev-parse", "--git-dir").returncode:
+    elif run_git("rev-parse", "--git-dir").returncode:
         yield Line("git", "this folder is not a clone: sync and restoring a file need one.", fix="git init")
-    elif not (remotes := _git("remote").stdout.split()):
+    elif not (remotes := run_git("remote").stdout.split()):
         yield Line("git", "no remote to sync with.", fix="git remote add upstream URL")
     else:
         chosen = next((name for name in ("upstream", "origin") if name in remotes), remotes[0])
@@ -101,9 +101,15 @@ def writing() -> Iterator[Line]:
     """Whether the learner's files and the course's memory can be written, and whether there is room."""
     memory = ROOT / ".tiny-llm"
     places = [LEARNER, *sorted(LEARNER.rglob("*.py")), *([memory] if memory.exists() else [ROOT])]
+    if memory.exists() and not memory.is_dir():
+        yield Line(
+            "writing", ".tiny-llm is a file, where the course's memory would be.", fix="mv .tiny-llm tiny-llm.old"
+        )
+        places.remove(memory)
     if denied := [place.relative_to(ROOT).as_posix() for place in places if not os.access(place, os.W_OK)]:
         text = f"cannot be written: {', '.join(denied[:3])}{' and others' * (len(denied) > 3)}."
-        yield Line("writing", text, fix=f"chmod -R u+w {' '.join(denied)}", stops=any("src" in name for name in denied))
+        tops = [name for name in denied if not any(name.startswith(f"{other}/") for other in denied)]
+        yield Line("writing", text, fix=f"chmod -R u+w {' '.join(tops)}", stops=any("src" in name for name in denied))
     else:
         yield Line("writing", "your files and the course's memory can be written")
     free = shutil.disk_usage(ROOT).free
@@ -111,14 +117,6 @@ def writing() -> Iterator[Line]:
         yield Line("disk", f"{free / 1e9:.1f} GB are free; an update may need 1.", fix="pdm cache clear")
     else:
         yield Line("disk", f"{free / 1e9:.0f} GB are free")
-
-
-def _git(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run git in the checkout; where there is none, it fails."""
-    try:
-        return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return subprocess.CompletedProcess([], 1, "", "")
 
 
 CHECKS: tuple[Check, ...] = (course, files, model, git, writing)

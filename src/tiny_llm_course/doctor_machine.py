@@ -94,9 +94,7 @@ def mlx() -> Iterator[Line]:
         return  # said by the packages
     reinstall = "pdm sync --reinstall"
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", ASK_MLX], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
-        )
+        done = _asked()
     except subprocess.TimeoutExpired:
         yield Line("MLX", f"does not answer within {PATIENCE} s.", fix=reinstall, stops=True)
         return
@@ -115,6 +113,21 @@ def mlx() -> Iterator[Line]:
         there = found[key]
         text = "here" if there else f"not here: checks that need it are listed as not run here: needs {name}"
         yield Line(name, text, absent=not there)
+
+
+def own_blas() -> str:
+    """The same words as in doctor's line, for those who measure; NumPy's library, which a process may have, is another.
+
+    "not known" if MLX does not answer.
+    """
+    try:
+        return blas(json.loads(_asked().stdout.splitlines()[-1])["libraries"])
+    except (subprocess.TimeoutExpired, LookupError, ValueError):
+        return "not known"
+
+
+def _asked() -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", ASK_MLX], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def blas(libraries: list[str]) -> str:

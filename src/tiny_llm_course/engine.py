@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ import mlx.core as mx
 
 from . import borrowing, progress
 from .checkpoint import Checkpoint, load_checkpoint
-from .packages import SOLUTION_NAME, LearnerError, load_solution
+from .packages import SOLUTION_NAME, load_solution
 from .paths import EMBEDDED_MODEL, LEARNER, ROOT, SOLUTION
-from .registry import UsageError, load_course
+from .registry import UsageError
+from .running import learners_code
 
 DTYPES = {"float32": mx.float32, "float16": mx.float16, "bfloat16": mx.bfloat16}
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -154,31 +155,9 @@ class Engine:
     def _part(self, module: str, name: str) -> Any:
         return getattr(importlib.import_module(f"{self._name}.{module}"), name)
 
-    @contextmanager
-    def learners_code(self) -> Iterator[None]:
+    def learners_code(self) -> AbstractContextManager[None]:
         """What the package raises becomes a LearnerError."""
-        try:
-            yield
-        except (UsageError, LearnerError, GeneratorExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:  # SystemExit too: sys.exit() in a file is a mistake like any other
-            raise LearnerError(self._what_failed(error)) from error
-
-    def _what_failed(self, error: BaseException) -> str:
-        from .diagnosis import finding_of, first_line
-        from .report import few, where
-
-        package = self.package.relative_to(ROOT).as_posix()
-        if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(self.package):
-            file = Path(error.filename).relative_to(ROOT).as_posix()
-            return f"{file}:{error.lineno} is not Python: {error.msg}"
-        finding = finding_of(error, self.package)
-        if finding.blocker:
-            place = where(load_course().task(finding.blocker).targets[0], package)
-            return f"{finding.headline}, {place} (the solved engine runs with --solution)"
-        if finding.frames or isinstance(error, AttributeError):  # the latter: a file lacks a name
-            return "\n  ".join([f"{package}: {finding.headline}", *few(finding.frames)])
-        return f"{package} gave the engine what it cannot use: {type(error).__name__}: {first_line(error)}"
+        return learners_code(self.package)
 
 
 def _text(piece: Any) -> str:

@@ -33,7 +33,7 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-@click.command()
+@click.command(short_help="Continue a text, on your engine or ours.")
 @click.argument("prompt")
 @engine_options
 def generate(
@@ -49,7 +49,7 @@ def generate(
     return talk.generate(runner, prompt, max_tokens, engine.Sampling(**sampling))  # type: ignore[arg-type]
 
 
-@click.command()
+@click.command(short_help="Talk with a model, on your engine or ours.")
 @engine_options
 def chat(solution: bool, model: str | None, dtype: str | None, max_tokens: int, **sampling: float | None) -> int:
     """Talk with a model; /help says how."""

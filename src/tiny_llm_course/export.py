@@ -10,9 +10,11 @@ import click
 
 from . import progress
 from .grading import Ends, grade_day
+from .options import names_of_tasks
 from .registry import Day, Task, UsageError, load_course
 from .report import few
 from .results import TaskResult
+from .screen import say
 from .selection import by_day, selected
 
 FORMS = ("junit", "json", "gradescope")
@@ -45,12 +47,10 @@ class GradedDay:
     seconds: float
 
 
-@click.command()
-@click.argument("names", nargs=-1, metavar="[1.1.2 | 1.1]...")
+@click.command(short_help="Write verdicts for a class: JUnit, JSON, Gradescope.")
+@names_of_tasks
 @click.option("--format", "form", type=click.Choice(FORMS), help="What to write.")
 @click.option("--out", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="A file; default: stdout.")
-@click.option("--week", type=int, help="Only this week.")
-@click.option("--day", type=int, help="Only this day of the week.")
 @click.option(
     "--points", type=click.Choice(POINTS), default=POINTS[0], show_default=True, help="What a passed task counts."
 )
@@ -66,13 +66,10 @@ def export(
     from . import export_formats, provenance
 
     if form is None:
-        raise UsageError(f"Say which format ({', '.join(FORMS)}): pdm run export --format junit --out verdicts.xml")
-    if day is not None and week is None:
-        raise UsageError(f"--day {day} needs a week: pdm run export --format {form} --week 1 --day {day}")
+        raise UsageError(f"Say which format ({', '.join(FORMS)}):", "pdm run export --format junit --out verdicts.xml")
     if out is not None and not (out.parent.is_dir() and os.access(out.parent, os.W_OK)):
         raise UsageError(f"{out} cannot be written: {out.parent} is not a folder that can be written to.")
-    # As for the solution, a week is welcome: no screen has to hold it.
-    tasks = selected(names, week, day, solution=True)
+    tasks = selected(names, week, day, f"export --format {form}")
     begun = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
     borrowed = progress.borrowed()
     ends = Ends()
@@ -88,7 +85,8 @@ def export(
     verdicts = [verdict for graded in days for verdict in graded.verdicts]
     passed = sum(v.status == "passed" for v in verdicts)
     score, most = sum(v.points for v in verdicts), sum(v.max_points for v in verdicts)
-    click.echo(f"{passed} of {len(verdicts)} tasks passed, {score} of {most} points", err=True)
+    counted = f"{passed} of {len(verdicts)} task{'s' * (len(verdicts) != 1)} passed"
+    say(f"{counted}, {score} of {most} point{'s' * (most != 1)}", err=True)
     return 0
 
 

@@ -1,6 +1,7 @@
 """The learner's functions as text: the source of one target, and the fingerprint of a task's code."""
 
 import ast
+import copy
 import hashlib
 from collections.abc import Collection, Iterator
 from functools import lru_cache
@@ -9,7 +10,7 @@ from pathlib import Path
 from .parsing import parse
 from .paths import ROOT
 from .registry import Target, Task, load_course
-from .stubs.text import Definition, decorated_line, definitions, end_line, indent
+from .stubs.text import Definition, decorated_line, definitions, docstring, end_line, indent
 
 
 def function_source(package: Path, target: Target) -> str | None:
@@ -31,7 +32,8 @@ def definition_line(package: Path, target: Target) -> int | None:
 def fingerprint(task: Task, package: Path) -> str | None:
     """A hash of a task's code: its targets, and what they use of their own files that is no other task's target.
 
-    Whatever else changes in these files leaves it as it is. A target that its file does not define, or whose file is
+    Whatever else changes in these files leaves it as it is, and so do comments, docstrings and layout: a sync that
+    brings a better docstring takes nobody's tick. A target that its file does not define, or whose file is
     not Python, is taken as its whole file. None if a file cannot be read.
     """
     targets = frozenset(target for other in load_course().tasks() for target in other.targets)
@@ -112,11 +114,11 @@ def _names(text: str) -> dict[str, ast.stmt]:
 
 
 def _used(text: str, name: str, others: Collection[str]) -> Iterator[str]:
-    """The source of a name, and of what it uses of its file, also by way of others: helpers and constants."""
+    """The code of a name, and of what it uses of its file, also by way of others: helpers and constants."""
     names, waiting, seen = _names(text), [name], {name}
     while waiting:
         current = waiting.pop()
-        yield _source(text, names[current])
+        yield _code(text, names[current])
         scope = current.rpartition(".")[0]
         for node in ast.walk(names[current]):
             match node:
@@ -133,3 +135,16 @@ def _used(text: str, name: str, others: Collection[str]) -> Iterator[str]:
 
 def _source(text: str, node: ast.stmt) -> str:
     return "\n".join(text.split("\n")[decorated_line(node) - 1 : end_line(node)])
+
+
+@lru_cache(maxsize=256)
+def _code(text: str, node: ast.stmt) -> str:
+    """The code of a statement of a module, without comments and docstrings, in one layout for all."""
+    try:
+        bare = copy.deepcopy(node)
+        for part in ast.walk(bare):
+            if isinstance(part, Definition) and docstring(part):
+                del part.body[0]
+        return ast.unparse(bare)
+    except RecursionError:  # Python has read it, and its tools go deeper
+        return _source(text, node)

@@ -28,7 +28,7 @@ class Git:
     def __init__(self, root: Path) -> None:
         self.root = root
         if shutil.which("git") is None:
-            raise UsageError("sync needs git, which is not on the PATH.")
+            raise UsageError("sync needs git, which is not on the PATH. How to get it:", "pdm run doctor")
         try:
             top = self.line("rev-parse", "--show-toplevel")
             is_top = os.path.samefile(top, root)
@@ -36,8 +36,9 @@ class Git:
             is_top = False
         if not is_top:
             raise UsageError(
-                "This folder is no clone, so git cannot bring in changes: git clone the course elsewhere, and copy "
-                "your src/tiny_llm into it."
+                "This folder is no clone, so git cannot bring in changes. Clone the course, and take your files there:",
+                "git clone URL ../tiny-llm-new",
+                "cp -R src/tiny_llm/. ../tiny-llm-new/src/tiny_llm",
             )
 
     def run(self, *args: str, stdin: bytes = b"", index: Path | None = None, folder: Path | None = None) -> bytes:

@@ -2,7 +2,8 @@
 
 from . import progress
 from .registry import Task
-from .report import chapter, say
+from .report import chapter
+from .screen import say
 
 
 def next_rung(task: Task) -> int:
@@ -17,7 +18,7 @@ def show(task: Task, rung: int) -> None:
     say(f"{task.id} {task.title}, hint {rung} of {len(task.hints)}", bold=True)
     say(task.hints[rung - 1])
     if progress.hints_seen(task.id) < rung:
-        say(".tiny-llm cannot be written to, so that the next call shows this hint again: pdm run doctor")
+        say(progress.FORGOTTEN)
     elif rung < len(task.hints):
         say(f"The next one: pdm run hint {task.id}")
     else:

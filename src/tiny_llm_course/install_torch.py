@@ -87,4 +87,7 @@ def outcome() -> str | None:
 if __name__ == "__main__":
     line = outcome()
     if line is not None:
-        print(line, flush=True)
+        sys.path.insert(0, str(ROOT / "src"))
+        from tiny_llm_course.screen import say
+
+        say(line)

@@ -3,10 +3,12 @@
 A chapter includes these files, so that a signature, a docstring, a hint or a number of minutes is written only once.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import engine_map, widgets
+from . import engine_map, measured, widgets
+from .depth import depth_table
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .quizzes import quiz_files
 from .registry import Course, Day, Target, Task, load_course
@@ -14,6 +16,7 @@ from .stubs import listing
 
 FOLDER = BOOK / "src" / "generated"
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()
+DUNDER = re.compile(r"(?<![\w`])(__\w+?__)(?!\w)")
 
 
 def generated_files(course: Course) -> dict[str, str]:
@@ -21,15 +24,16 @@ def generated_files(course: Course) -> dict[str, str]:
 
     `1.1-tasks.md` is a day's minutes, files and tasks; `1.1.2-signature.md` and `1.1.2-hints.md` belong to a task;
     `1.1-map.md` is the engine with a day's parts lit; what a widget is given has the name of its element;
-    `quiz-1.1.md` is a day's quiz; `hours.md` is how long everything takes.
+    `quiz-1.1.md` is a day's quiz; `1.1-measured.md` is what its measurement found; `hours.md` is how long everything
+    takes; `depth.md` is day 5's table.
     """
-    files = {"hours.md": _hours(course), **quiz_files(course)}
+    files = {"hours.md": _hours(course), "depth.md": depth_table(), **quiz_files(course)}
     for day in (day for week in course.weeks for day in week.days):
         files[f"{day.week}.{day.number}-tasks.md"] = _tasks(day)
         for task in day.tasks:
             files[f"{task.id}-signature.md"] = _signature(task)
             files[f"{task.id}-hints.md"] = _hints(task)
-    return files | engine_map.generated_files(course) | widgets.generated_files()
+    return files | engine_map.generated_files(course) | widgets.generated_files() | measured.generated_files(course)
 
 
 def write() -> list[str]:
@@ -93,7 +97,11 @@ def _tasks(day: Day) -> str:
 
 
 def _names(task: Task) -> str:
-    return ", ".join(f"`{target.module}.{target.name}`" for target in task.targets)
+    """On a phone, a long name goes on in the next line."""
+    names = [
+        re.sub(r"([._])|(?<=[a-z])(?=[A-Z])", r"\1<wbr>", f"{target.module}.{target.name}") for target in task.targets
+    ]
+    return ", ".join(f"<code>{name}</code>" for name in names)
 
 
 def _files(targets: tuple[Target, ...]) -> str:
@@ -115,9 +123,10 @@ def _signature(task: Task) -> str:
 
 
 def _hints(task: Task) -> str:
-    """Folded, the next rung below the last: each is opened by itself."""
+    """Folded, the next rung below the last: each is opened by itself. Bare, __init__ would be a bold "init"."""
     count = len(task.hints)
+    texts = [DUNDER.sub(r"`\1`", text) for text in task.hints]
     return "\n".join(
         f"<details>\n<summary>Hint {rung} of {count}</summary>\n\n{text}\n\n</details>\n"
-        for rung, text in enumerate(task.hints, 1)
+        for rung, text in enumerate(texts, 1)
     )

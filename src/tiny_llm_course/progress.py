@@ -18,6 +18,7 @@ from .paths import LEARNER, ROOT
 from .registry import Task, load_course
 from .results import TaskResult
 
+FORGOTTEN = "Nothing of this is remembered, as .tiny-llm cannot be written to. What helps: pdm run doctor"
 FILE = ROOT / ".tiny-llm" / "progress.json"
 
 Status = Literal["passed", "failed"]
@@ -86,8 +87,8 @@ def prepare(results: Iterable[TaskResult], whole: bool) -> None:
         result.code = (fingerprint(result.task, LEARNER) or "") if whole else ""
 
 
-def record(results: Iterable[TaskResult]) -> None:
-    """Remember the verdicts that grading gave, each for the code that was graded.
+def record(results: Iterable[TaskResult]) -> bool:
+    """Remember the verdicts that grading gave, each for the code that was graded; whether that worked.
 
     A task that waits for another one, or is not run because of one or of a file, has no verdict any more. One whose
     code has changed meanwhile, or of which not all checks were run, keeps the verdict that it had.
@@ -105,8 +106,7 @@ def record(results: Iterable[TaskResult]) -> None:
                 tasks[task.id]["culprits"] = list(result.culprits)
         elif result.status == "not started" or (result.finding and result.status in ("waiting", "not run")):
             tasks.pop(task.id, None)
-    if tasks != before:
-        save({**data, "tasks": tasks})
+    return tasks == before or save({**data, "tasks": tasks})
 
 
 def verdict(task_id: str) -> Verdict | None:

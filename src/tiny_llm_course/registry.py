@@ -2,18 +2,30 @@
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .naming import meant
 from .paths import REGISTRY
 from .registry_check import check_registry
 
 
 class UsageError(Exception):
-    """Someone asked for what does not exist. The message is one line: what was wrong, and what there is."""
+    """Someone asked for what does not exist or cannot be done: what is wrong, what there is, and what to type."""
+
+    def __init__(self, what: str, *more: str) -> None:
+        super().__init__(with_commands(what, *more))
+
+
+def with_commands(what: str, *more: str) -> str:
+    """A line on what is wrong, and commands to type, each on a line of its own.
+
+    Of `more`, a line that ends with a colon introduces the commands below it.
+    """
+    return "\n".join([what, *(line if line.endswith(":") else f"    {line}" for line in more)])
 
 
 @dataclass(frozen=True)
@@ -87,7 +99,7 @@ class Course:
         for week in self.weeks:
             if week.number == number:
                 return week
-        raise UsageError(f"There is no week {number}. Weeks: {_join(week.number for week in self.weeks)}.")
+        raise UsageError(f"There is no week {number}; {_there('week', [week.number for week in self.weeks])}.")
 
     def day(self, week: int, number: int) -> Day:
         """The day of this number within the week."""
@@ -95,19 +107,20 @@ class Course:
         for day in days:
             if day.number == number:
                 return day
-        raise UsageError(f"There is no day {number} in week {week}. Days: {_join(day.number for day in days)}.")
+        there = _there("day", [day.number for day in days])
+        raise UsageError(f"There is no day {number} in week {week}; {there}.")
 
     def task(self, task_id: str) -> Task:
         """The task with an id like 1.1.2."""
         numbers = _numbers(task_id)
         if len(numbers) != 3:
-            raise _not_a_task(task_id)
+            raise _not_a_task(self, task_id)
         week, day, _ = numbers
         tasks = self.day(week, day).tasks
         for task in tasks:
             if _numbers(task.id) == numbers:
                 return task
-        there = _join(task.id for task in tasks)
+        there = ", ".join(task.id for task in tasks) or "none"
         raise UsageError(f"There is no task {task_id}. Day {day} of week {week} has {there}.")
 
     def needs(self, task_id: str) -> tuple[str, ...]:
@@ -135,7 +148,7 @@ def resolve(course: Course, selector: str) -> list[Task]:
             return list(course.day(week, day).tasks)
         case [_, _, _]:
             return [course.task(selector)]
-    raise _not_a_task(selector)
+    raise _not_a_task(course, selector)
 
 
 def load_course(path: Path | None = None) -> Course:
@@ -194,9 +207,17 @@ def _numbers(selector: str) -> list[int]:
     return [int(part) for part in selector.split(".")]
 
 
-def _not_a_task(selector: str) -> UsageError:
-    return UsageError(f"{selector!r} is not a task. A task is named like 1.1.2, a day like 1.1.")
+def _not_a_task(course: Course, selector: str) -> UsageError:
+    names = "A task is named like 1.1.2, a day like 1.1, a week like 1."
+    guess = meant(course, selector)
+    return UsageError(f"{selector!r} is not a task. {names}" + f" Did you mean {guess}?" * bool(guess))
 
 
-def _join(items: Iterable[object]) -> str:
-    return ", ".join(map(str, items)) or "none"
+def _there(what: str, numbers: Sequence[int]) -> str:
+    """ "there is week 1", "there are days 1 to 7"."""
+    if len(numbers) < 2:
+        return f"there is {what} {numbers[0]}" if numbers else f"there is no {what} yet"
+    first, last = numbers[0], numbers[-1]
+    in_a_row = list(numbers) == list(range(first, last + 1)) and len(numbers) > 2
+    listed = f"{', '.join(map(str, numbers[:-1]))} and {last}"
+    return f"there are {what}s " + (f"{first} to {last}" if in_a_row else listed)

@@ -1,16 +1,13 @@
 """What a learner reads after grading: one screen, the first thing to mend first."""
 
-import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-
-import click
 
 from .findings import Finding, Kind
 from .functions import definition_line
 from .paths import BOOK, ROOT
 from .registry import Day, Target, Task, load_course
 from .results import TaskResult
+from .screen import say
 
 MARKS = {
     "passed": ("✓", "green"),
@@ -22,19 +19,12 @@ MARKS = {
 }
 
 
-def say(text: str = "", *, colour: str | None = None, bold: bool = False) -> None:
-    """Print a line; coloured only on a terminal, and never against NO_COLOR."""
-    use_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    click.echo(click.style(text, fg=colour, bold=bold or None) if use_colour else text)
-
-
 def report_heading(day: Day, package: str, gap: bool = False) -> None:
     """Print which day is graded; at once, as grading can take a while. `gap` keeps it apart from the day before."""
     if gap:
         say()
     say(f"Week {day.week}, day {day.number}: {day.title}  ({package})", bold=True)
     say()
-    sys.stdout.flush()
 
 
 def faults(results: Iterable[TaskResult]) -> dict[str, Finding]:
@@ -61,13 +51,14 @@ def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[
         say(f"⇢ on the reference, as you have borrowed them: {', '.join(in_order)}", colour="yellow")
     say()
     passed = sum(r.status == "passed" for r in results)
-    line = (
-        f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed." if results else "Nothing is written yet."
-    )
+    counted = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed."
+    line = counted if results else "Nothing is written yet."
     mend = [f"mend {place}" for place in {**broken, **faults(results)}]
     unfinished = [load_course().task(r.first).label for r in results if r.status not in ("passed", "borrowed")]
     if following := [*mend, *unfinished]:
         line += f" Next: {following[0]}."
+    elif not graded:
+        line += f" Next: pdm run return {' '.join(r.task.id for r in results)}"
     say(line, colour="green" if results and passed == len(results) else None)
 
 
@@ -121,11 +112,11 @@ def _report_finding(finding: Finding) -> None:
 
 def _report_facts(finding: Finding) -> None:
     for line in finding.lines:
-        say(f"      {line}")
+        say(f"      {line}", cut=finding.kind == Kind.NO_IMPORT)
     if finding.case:
         say(f"      case      {finding.case}")
     for frame in few(finding.frames):
-        say(f"      {frame}")
+        say(f"      {frame}", cut=True)
 
 
 def few(frames: Sequence[str]) -> list[str]:
@@ -138,7 +129,7 @@ def _report_prints(count: int, lines: Sequence[str], checks: int) -> None:
         first = f", the first {len(lines)}" * (count > len(lines))
         say(f"    your code printed {count} line{'s' * (count > 1)} in {checks} check{'s' * (checks != 1)}{first}:")
         for line in lines:
-            say(f"      | {line}")
+            say(f"      | {line}", cut=True)
 
 
 def where(target: Target, package: str) -> str:

@@ -1,6 +1,7 @@
 """`pdm run reset 1.1.2`: a stub again where the learner wrote something, after a backup."""
 
 import dataclasses
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +10,12 @@ import click
 
 from .backups import back_up
 from .functions import module_path
+from .options import names_of_tasks
 from .paths import LEARNER, ROOT, SOLUTION
-from .registry import Task, UsageError, load_course, resolve
-from .report import say
+from .registry import Task, UsageError, load_course
 from .reset import is_python, reset_target
+from .screen import say
+from .selection import selected, spelled
 
 
 @dataclasses.dataclass
@@ -24,24 +27,28 @@ class Change:
     why: list[str]
 
 
-@click.command()
-@click.argument("names", nargs=-1, required=True, metavar="[1.1.2 | 1.1]...")
+@click.command(short_help="Put a task's stub back, and keep a copy of what you wrote.")
+@names_of_tasks
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def reset(names: tuple[str, ...], yes: bool) -> int:
+def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) -> int:
     """Put the stub of a task (or of a day's tasks) back, after a backup of your file."""
-    chosen = {task.id for name in names for task in resolve(load_course(), name)}
-    tasks = [task for task in load_course().tasks() if task.id in chosen]
+    if not names and week is None and day is None:
+        raise UsageError("Say what to reset, a task or a day:", "pdm run reset 1.1.1")
+    chosen = selected(names, week, day, "reset")
+    tasks = [task for task in load_course().tasks() if task in chosen]
     changes = _changes(tasks)
     if not changes:
         say(f"{', '.join(task.id for task in tasks)}: the stub is there already, so there is nothing to reset.")
         return 0
+    _must_be_writable([change.file for change in changes])
     for line in (line for change in changes for line in change.why):
         say(line)
     if not yes:
         if not sys.stdin.isatty():
-            again = f"pdm run reset {' '.join(names)} --yes"
-            raise UsageError(f"There is no terminal to ask on, so nothing was changed. To go on without: {again}")
-        if not click.confirm("Go on? A backup of what is there now will be kept."):
+            again = f"pdm run reset {spelled(names, week, day)} --yes"
+            raise UsageError("There is no terminal to ask on, so nothing was changed. To go on without:", again)
+        say("A backup of what is there now will be kept.")
+        if not click.confirm("Go on?"):
             say("Nothing was changed.")
             return 1
     there = [change.file for change in changes if change.file.exists()]
@@ -104,12 +111,20 @@ def _whole(file: Path, module: str, stub: str, reason: str) -> Change:
     return Change(file, stub, [f"{_short(file)} {reason}: all of it becomes its stub, with {', '.join(inside)}."])
 
 
+def _must_be_writable(files: Sequence[Path]) -> None:
+    """Raise a UsageError, with the command that helps, before anything is asked or copied."""
+    places = [file if file.exists() else file.parent for file in files]
+    if denied := [_short(place) for place in places if place.exists() and not os.access(place, os.W_OK)]:
+        names = " ".join(dict.fromkeys(denied))
+        raise UsageError(f"{names} cannot be written, so nothing was changed. To allow it:", f"chmod u+w {names}")
+
+
 def _write(change: Change) -> None:
     try:
         change.file.parent.mkdir(parents=True, exist_ok=True)
         change.file.write_bytes(change.text.encode())
     except OSError as error:
-        raise UsageError(f"{_short(change.file)} cannot be written: {error.strerror}.") from error
+        raise UsageError(f"{_short(change.file)} cannot be written: {error.strerror}.", "pdm run doctor") from error
 
 
 def _short(path: Path) -> str:

@@ -1,6 +1,5 @@
 """Puts code beside code, or below it where the terminal is narrow; in colour only on a terminal without NO_COLOR."""
 
-import os
 import sys
 
 from rich.console import Console, Group, RenderableType
@@ -10,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .compare import Listing
-from .report import say
+from .screen import columns, in_colour, say
 
 WIDE = 100  # columns from which two listings fit beside each other
 
@@ -46,7 +45,7 @@ def _console() -> Console | None:
     """Where to print; None without a terminal."""
     if not sys.stdout.isatty():
         return None
-    return Console(color_system=None if os.environ.get("NO_COLOR") else "auto", highlight=False)
+    return Console(color_system="auto" if in_colour(sys.stdout) else None, width=columns(sys.stdout), highlight=False)
 
 
 def _rich(listing: Listing) -> RenderableType:

@@ -20,6 +20,7 @@ import mlx.core as mx
 import numpy as np
 
 from . import replay
+from .measuring import in_turns, peak_memory
 from .packages import SOLUTION_NAME, NotImportable, import_learner, program
 from .paths import LEARNER
 from .registry import Task, load_course
@@ -131,20 +132,16 @@ def _against(name: str, steps: list[Step], subject: Program, ours: Program) -> T
         return Timing(name, failed="too small to time")
     asked, our_asked = reached(subject), reached(ours)
     runs = max(RUNS[0], min(RUNS[1], int(BUDGET / sum(times))))
-    pairs = []
-    for number in range(runs):
-        if number % 2:
-            b, a = _timed(ours, our_asked)[1], _timed(subject, asked)[1]
-        else:
-            a, b = _timed(subject, asked)[1], _timed(ours, our_asked)[1]
-        pairs.append((a, b))
-    low, middle, high = statistics.quantiles([a / b for a, b in pairs], n=4, method="inclusive")
-    memory, our_memory = max(1, _peak(subject, asked)), max(1, _peak(ours, our_asked))
+    both = [partial(replay.ask, subject, asked), partial(replay.ask, ours, our_asked)]
+    taken, ours_taken = in_turns(both, runs)
+    ratios = [a / b for a, b in zip(taken, ours_taken, strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    memory, our_memory = (max(1, peak_memory(each)) for each in both)
     return Timing(
         name,
         replay.in_words(our_asked),
         runs,
-        statistics.median(b for _, b in pairs),
+        statistics.median(ours_taken),
         middle,
         low,
         high,
@@ -165,15 +162,6 @@ def _timed(subject: Program, asked: Asked) -> tuple[list[Any], float]:
     started = time.perf_counter()
     answers = replay.ask(subject, asked)
     return answers, time.perf_counter() - started
-
-
-def _peak(subject: Program, asked: Asked) -> int:
-    """The most memory that MLX held at once for this, beyond what it held before."""
-    mx.synchronize()
-    mx.reset_peak_memory()
-    before = mx.get_active_memory()
-    replay.ask(subject, asked)
-    return max(0, mx.get_peak_memory() - before)
 
 
 def _same(mine: list[Any], other: list[Any]) -> bool:

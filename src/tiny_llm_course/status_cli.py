@@ -1,14 +1,16 @@
 """`pdm run status`: the board."""
 
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 
 import click
 
 from .board import Standing, State, minutes_left, next_step, next_task, standings
-from .registry import Day, Task, UsageError, Week, load_course, resolve
-from .report import say
+from .options import names_of_tasks
+from .registry import Day, Task, Week, load_course
+from .screen import USUAL, columns, say
+from .selection import selected
+from .wrapping import cut
 
 NARROW, WIDE = 40, 100
 COLOURS = {State.DONE: "green", State.FAILING: "red", State.BORROWED: "cyan", State.TO_GRADE: "yellow"}
@@ -23,15 +25,14 @@ COUNT, TIME = 11, 10  # columns of "7 of 7 done" and of "1 h 40 min"
 LEAST_TITLE = 16
 
 
-@click.command()
-@click.argument("names", nargs=-1, metavar="[1.2]...")
-@click.option("--week", type=int, help="Show the tasks of this week.")
-@click.option("--day", type=int, help="Show the tasks of this day of the week.")
+@click.command(short_help="Show the board, and one next step.")
+@names_of_tasks
 @click.option("--all", "everything", is_flag=True, help="Show the tasks of all days.")
 def status(names: tuple[str, ...], week: int | None, day: int | None, everything: bool) -> int:
-    """Show how far you are: every week and day, the tasks of the day you are at, and the next step."""
+    """Show how far you are: every week and day, the tasks of the day you are at (or of one you name), a next step."""
     course = load_course()
-    unfolded = _asked_for(names, week, day)
+    asked = selected(names, week, day, "status") if names or week is not None or day is not None else ()
+    unfolded = {(task.week, task.day) for task in asked}
     board = standings()
     current = next_task(board) or course.tasks()[-1]
     if everything:
@@ -47,31 +48,14 @@ def status(names: tuple[str, ...], week: int | None, day: int | None, everything
     _wrapped([f"{state.value} {words}" for state, words in LEGEND.items() if state in seen], width)
     say()
     why, command = next_step(board)
-    say(_cut(f"Next: {why}", width) if width >= NARROW + LEAST_TITLE else f"Next: {why}", bold=True)
+    say(f"Next: {why}", bold=True)
     say(f"      {command}", bold=True)
     return 0
 
 
-def _asked_for(names: Sequence[str], week: int | None, day: int | None) -> set[tuple[int, int]]:
-    """The days to unfold; none if nothing was asked for.
-
-    Raises:
-        UsageError: there is no such day.
-    """
-    course = load_course()
-    if names and (week is not None or day is not None):
-        raise UsageError("Name a day either as 1.2 or with --week and --day, not both.")
-    if week is None and day is not None:
-        raise UsageError(f"--day {day} needs a week: pdm run status --week 1 --day {day}")
-    if week is not None:
-        days = course.week(week).days if day is None else (course.day(week, day),)
-        return {(d.week, d.number) for d in days}
-    return {(task.week, task.day) for name in names for task in resolve(course, name)}
-
-
 def _show_week(week: Week, board: Mapping[str, Standing], unfolded: set[tuple[int, int]], width: int) -> None:
     tasks = [task for day in week.days for task in day.tasks]
-    say(_cut(f"Week {week.number}: {week.title}", width), bold=True)
+    say(f"Week {week.number}: {week.title}", bold=True, cut=True)
     say(f"  {_done(tasks, board)} tasks done{_left(tasks, board, ', ', ' to go')}")
     if len(load_course().weeks) > 1 and not any(number == week.number for number, _ in unfolded):
         return
@@ -87,12 +71,12 @@ def _show_day(day: Day, board: Mapping[str, Standing], width: int) -> None:
     head = f"{_state_of(states).value} Day {day.number}  "
     marks = "".join(state.value for state in states)
     most = max(len(d.tasks) for d in load_course().week(day.week).days)
-    columns = [f"{marks:{most}}", f"{f'{_done(day.tasks, board)} done':{COUNT}}", f"{_left(day.tasks, board):>{TIME}}"]
-    while len(columns) > 1 and width - len(head) - sum(len(column) + 2 for column in columns) < LEAST_TITLE:
-        columns.pop()
-    tail = "".join(f"  {column}" for column in columns)
+    fields = [f"{marks:{most}}", f"{f'{_done(day.tasks, board)} done':{COUNT}}", f"{_left(day.tasks, board):>{TIME}}"]
+    while len(fields) > 1 and width - len(head) - sum(len(field) + 2 for field in fields) < LEAST_TITLE:
+        fields.pop()
+    tail = "".join(f"  {field}" for field in fields)
     title = width - len(head) - len(tail)
-    say(f"{head}{_cut(day.title, title):{title}}{tail}".rstrip(), colour=COLOURS.get(_state_of(states)))
+    say(f"{head}{cut(day.title, title):{title}}{tail}".rstrip(), colour=COLOURS.get(_state_of(states)), cut=True)
 
 
 def _show_task(task: Task, standing: Standing, width: int) -> None:
@@ -104,8 +88,8 @@ def _show_task(task: Task, standing: Standing, width: int) -> None:
     if time and len(line) <= room:
         line = f"{line:{room}}  {time}"
     elif len(line) > width:
-        line = f"{_cut(head, width - len(words) - 2)}: {words}"
-    say(line, colour=COLOURS.get(standing.state))
+        line = f"{cut(head, width - len(words) - 2)}: {words}"
+    say(line, colour=COLOURS.get(standing.state), cut=True)
 
 
 def _state_of(states: Sequence[State]) -> State:
@@ -138,11 +122,6 @@ def _wrapped(parts: Sequence[str], width: int) -> None:
     say(line)
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: max(width - 1, 0)].rstrip()}…"
-
-
 def _width() -> int:
     """The terminal's columns within reason; 80 where there is none."""
-    columns = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80
-    return min(max(columns, NARROW), WIDE)
+    return min(max(columns(sys.stdout) or USUAL, NARROW), WIDE)

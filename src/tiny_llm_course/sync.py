@@ -11,7 +11,7 @@ import click
 from .git import Git, GitError
 from .paths import BOOK, LEARNER, REGISTRY, ROOT
 from .registry import Course, Day, Task, load_course
-from .report import say
+from .screen import say
 from .sync_files import Change, write_files
 from .sync_git import SHOWN, Plan, carry_out, fetch, make_plan
 
@@ -19,7 +19,7 @@ FOLDER = LEARNER.relative_to(ROOT).as_posix()
 LOCK = "pdm.lock"
 
 
-@click.command()
+@click.command(short_help="Bring in the course's new version; what you wrote stays.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen, and change nothing.")
 @click.option("--remote", help="Where upstream is (default: the remote upstream, or else origin).")
 def sync(dry_run: bool, remote: str | None) -> int:

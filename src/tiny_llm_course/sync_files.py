@@ -67,7 +67,7 @@ def merge_package(git: Git, folder: str, base: str, ours: str, theirs: str) -> P
         try:
             after, note = merge_file(git, path, base_text, content, new_text)
         except SyntaxError as error:
-            raise UsageError(_not_python(path, content, error)) from error
+            raise _not_python(path, content, error) from error
         if after != content or note.kept:
             package.changes.append(Change(path, content, after, new_text, note))
     return package
@@ -137,16 +137,20 @@ def _merged_lines(git: Git, base: bytes, mine: bytes, new: bytes) -> bytes | Non
             return None
 
 
-def _not_python(path: str, mine: bytes | None, error: SyntaxError) -> str:
+def _not_python(path: str, mine: bytes | None, error: SyntaxError) -> UsageError:
     try:
         split(_decoded(_plain(mine) or b""))
     except SyntaxError as own:
         line = f":{own.lineno}" if own.lineno else ""
-        return (
-            f"{path}{line} is not Python ({own.msg or own}), and upstream has changed the file. Mend it, "
-            "then: pdm run sync. Nothing is changed."
+        return UsageError(
+            f"{path}{line} is not Python ({own.msg or own}), and upstream has changed the file. Nothing is changed. "
+            "Mend that line, then:",
+            "pdm run sync",
         )
-    return f"Upstream's {path} needs a newer Python than this one ({error.msg}). Nothing is changed."
+    return UsageError(
+        f"Upstream's {path} needs a newer Python than this one ({error.msg}). Nothing is changed. Choose one:",
+        "pdm use",
+    )
 
 
 def write_files(root: Path, contents: dict[str, bytes | None]) -> None:

@@ -12,6 +12,8 @@ from .sync_files import Package, merge_package, write_files
 STATES = {"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert"}
 STATES |= {"rebase-merge": "rebase", "rebase-apply": "rebase"}
 SHOWN = 5  # names in a message
+AGAIN = "pdm run sync"
+UNCHANGED = "Nothing is changed."
 
 
 @dataclass(frozen=True)
@@ -36,24 +38,40 @@ def fetch(git: Git, remote: str | None) -> tuple[str, str]:
     """
     for file, what in STATES.items():
         if Path(git.root, git.line("rev-parse", "--git-path", file)).exists():
-            raise UsageError(f"A {what} is not finished here: git {what} --continue, or git {what} --abort.")
+            raise UsageError(
+                f"A {what} is not finished here. Go on with it:",
+                f"git {what} --continue",
+                "Or give it up:",
+                f"git {what} --abort",
+            )
     if unmerged := git.paths("diff", "--name-only", "--diff-filter=U", "-z"):
-        raise UsageError(f"There are conflicts in {some(unmerged)}: mend them and git add them.")
+        raise UsageError(
+            f"There are conflicts in {some(unmerged)}. Mend them, then:",
+            f"git add -- {shlex.join(unmerged)}",
+            AGAIN,
+        )
     if not git.says("symbolic-ref", "--quiet", "HEAD"):
-        raise UsageError("You are on no branch. Go to yours, or make one here: git switch -c my-work")
+        raise UsageError(
+            "You are on no branch. Make one here:", "git switch -c my-work", "Or go back to yours:", "git switch -"
+        )
     remotes = git.line("remote").split()
     wanted = [remote] if remote else [*(name for name in ("upstream", "origin") if name in remotes), *remotes][:1]
     if not wanted:
-        raise UsageError("This clone knows no upstream. Say where the course is: git remote add upstream URL")
+        raise UsageError("This clone knows no upstream. Say where the course is:", "git remote add upstream URL", AGAIN)
     if wanted[0] not in remotes:
-        raise UsageError(f"There is no remote {wanted[0]}. Remotes: {', '.join(remotes) or 'none'}.")
+        known = f"Remotes: {', '.join(remotes)}." if remotes else "Say where it is:"
+        raise UsageError(
+            f"There is no remote {wanted[0]}. {known}", *([AGAIN] if remotes else [f"git remote add {wanted[0]} URL"])
+        )
     name = wanted[0]
     try:
         head = git.line("ls-remote", "--symref", name, "HEAD")
         branch = head.split("\t")[0].removeprefix("ref: refs/heads/") if head.startswith("ref: ") else "main"
         git.run("fetch", "--quiet", "--no-tags", name, f"+refs/heads/{branch}:refs/remotes/{name}/{branch}")
     except GitError as error:
-        raise UsageError(f"{name} cannot be reached ({error}). Nothing is changed; try again later.") from error
+        raise UsageError(
+            f"{name} cannot be reached ({error}). {UNCHANGED} Where it is looked for:", "git remote -v", "Later:", AGAIN
+        ) from error
     return f"{name}/{branch}", git.line("rev-parse", f"refs/remotes/{name}/{branch}")
 
 
@@ -69,19 +87,35 @@ def make_plan(git: Git, folder: str, name: str, theirs: str) -> Plan | None:
     try:
         base = git.line("merge-base", ours, theirs)
     except GitError as error:
-        more = " first: git fetch --unshallow" if git.line("rev-parse", "--is-shallow-repository") == "true" else ""
-        hint = f"Get the rest of it{more}." if more else "Clone the course anew, and copy your src/tiny_llm over it."
-        raise UsageError(f"Your history and that of {name} have no commit in common. {hint}") from error
+        alone = f"You and {name} have no commit in common. {UNCHANGED}"
+        if git.line("rev-parse", "--is-shallow-repository") == "true":
+            remote = name.partition("/")[0]
+            raise UsageError(f"{alone} Get the rest of yours:", f"git fetch --unshallow {remote}", AGAIN) from error
+        url = shlex.quote(git.line("remote", "get-url", name.partition("/")[0]))
+        raise UsageError(
+            f"{alone} Clone the course anew, and take your files there:",
+            f"git clone {url} ../tiny-llm-new",
+            f"cp -R {folder}/. ../tiny-llm-new/{folder}",
+        ) from error
     fast_forward = base == ours
     if not fast_forward and not (git.says("var", "GIT_COMMITTER_IDENT") and git.says("var", "GIT_AUTHOR_IDENT")):
-        raise UsageError("A merge needs your name: git config user.name NAME, and git config user.email ADDRESS")
+        raise UsageError(
+            "A merge needs your name and address:",
+            "git config user.name NAME",
+            "git config user.email ADDRESS",
+            AGAIN,
+        )
     merged, conflicts = (theirs, []) if fast_forward else git.merged(ours, theirs, folder)
     if conflicts:
         files = shlex.join(conflicts)
         raise UsageError(
-            f"You and upstream changed the same lines of {some(conflicts)}. To take upstream's (yours stays in git's "
-            f'history): git checkout {name} -- {files} && git commit -m "As upstream" -- {files}'
-            f" and then pdm run sync. By hand: git merge {name}. Nothing is changed."
+            f"You and upstream changed the same lines of {some(conflicts)}. {UNCHANGED}",
+            "To take upstream's (yours stays in git's history):",
+            f"git checkout {name} -- {files}",
+            f'git commit -m "As upstream" -- {files}',
+            AGAIN,
+            "To join them by hand:",
+            f"git merge {name}",
         )
     outside = git.with_folder(merged, folder, git.entries(ours, folder))
     changed = tuple(git.paths("diff", "--name-only", "--no-renames", "-z", ours, outside))
@@ -96,13 +130,16 @@ def _refuse_overwriting(git: Git, ours: str, changed: tuple[str, ...]) -> None:
     tracked = {*git.paths("ls-tree", "-r", "--name-only", "-z", ours), *git.paths("ls-files", "-z")}
     if edited := [path for path in changed if path in dirty]:
         raise UsageError(
-            f"You changed {some(edited)}, and upstream did, too. Put yours aside: git stash push -- "
-            f"{shlex.join(edited)} and after pdm run sync: git stash pop. Nothing is changed."
+            f"You changed {some(edited)}, and upstream did, too. {UNCHANGED} Put yours aside, and back afterwards:",
+            f"git stash push -- {shlex.join(edited)}",
+            AGAIN,
+            "git stash pop",
         )
     if foreign := [path for path in changed if path not in tracked and (git.root / path).exists()]:
         raise UsageError(
-            f"Upstream brings {some(foreign)}, and a file of yours is there that is not in git. Move it away, then: "
-            "pdm run sync. Nothing is changed."
+            f"Upstream brings {some(foreign)}, and a file of yours that is not in git is there. {UNCHANGED} Move it:",
+            *(f"mv {shlex.quote(path)} {shlex.quote(f'{path}.mine')}" for path in foreign[:SHOWN]),
+            AGAIN,
         )
 
 
@@ -128,7 +165,9 @@ def carry_out(git: Git, plan: Plan, folder: str, name: str) -> None:
     except BaseException as error:
         _undo(git, plan, index, before)
         if isinstance(error, OSError | GitError):
-            raise UsageError(f"It did not work: {error}. Everything is as it was before.") from error
+            raise UsageError(
+                f"It did not work: {error}. Everything is as it was before:", "pdm run doctor", AGAIN
+            ) from error
         raise
     git.says("update-index", "-q", "--refresh")
 

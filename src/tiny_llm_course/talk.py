@@ -6,11 +6,11 @@ import re
 import sys
 from collections.abc import Iterator
 
-import click
-
 from .chat_template import render_chat
 from .engine import Answer, Engine, Sampling
+from .flow import Flow
 from .registry import UsageError
+from .screen import columns, say
 
 Messages = list[dict[str, str]]
 HELP = "/reset forgets, /quit or Ctrl-D leaves, Ctrl-C stops an answer."
@@ -31,8 +31,7 @@ def generate(engine: Engine, prompt: str, max_tokens: int, sampling: Sampling) -
     answer = engine.answer(engine.encode(prompt), max_tokens, engine.sampler(sampling))
     try:
         note_borrowed(engine)
-        write(prompt)
-        show(answer)
+        show(answer, prompt)
         note(answer.summary())
     except OSError as error:
         return nowhere_to_write(error)
@@ -108,16 +107,19 @@ def fitted(engine: Engine, messages: Messages, max_tokens: int) -> tuple[Message
         messages = messages[2:]  # a question and its answer
 
 
-def show(answer: Answer) -> str:
-    """Stream an answer and end its line; Ctrl-C ends it. Gives what the model said."""
+def show(answer: Answer, prompt: str = "") -> str:
+    """Stream an answer, after the text that it continues, and end its line; Ctrl-C ends it. Gives the model's part."""
     said = []
+    flow = Flow(write, columns(sys.stdout) if sys.stdout else None)
     try:
+        flow.add(prompt)
         for piece in answer.pieces:
             said.append(piece)
-            write(piece)
+            flow.add(piece)
     except KeyboardInterrupt:
         pass
     finally:  # whatever is said next begins a line
+        flow.end()
         write("\n")
     return "".join(said)
 
@@ -133,8 +135,7 @@ def write(text: str) -> None:
 
 def note(line: str) -> None:
     """Say something that is not the model's."""
-    plain = sys.stderr is None or not sys.stderr.isatty() or bool(os.environ.get("NO_COLOR"))
-    click.echo(line if plain else click.style(line, dim=True), err=True)
+    say(line, dim=True, err=True)
 
 
 def note_borrowed(engine: Engine) -> None:

@@ -13,7 +13,7 @@ import click
 
 from .paths import BOOK, ROOT
 from .registry import load_course
-from .report import say
+from .screen import say
 from .transcripts import Scenario, checkout_for, scenarios
 
 MISTAKE = "scale-left-out"
@@ -21,7 +21,7 @@ TASK = "1.1.2"
 STORY = ("generate", "Once upon a time", "--solution", "--seed", "1", "--max-tokens", "60")
 
 
-@click.command()
+@click.command(short_help="See what the course is, in 20 seconds.")
 def tour() -> int:
     """See the board, a mistake that is named, the solution passing, and a story, in 20 seconds."""
     day = load_course().weeks[0].days[0]
@@ -45,8 +45,10 @@ def tour() -> int:
     say()
     say("Your turn", bold=True)
     chapter = (BOOK / "src" / day.chapter).relative_to(ROOT).as_posix()
-    say(f"Read {chapter} (or `pdm run book`), write the first function,")
-    say(f"and see what it is worth: pdm run test --week {day.week} --day {day.number}")
+    say(
+        f"Read {chapter} (or `pdm run book`), write the first function, and see what it is worth: "
+        f"pdm run test --week {day.week} --day {day.number}"
+    )
     as_it_should_be = (board, named, solved, told) == (0, 1, 0, 0)
     return 0 if as_it_should_be else 1
 
@@ -56,12 +58,10 @@ def _heading(number: int, title: str) -> None:
         say()
     say(f"{number} of 4 · {title}", bold=True)
     say()
-    sys.stdout.flush()
 
 
 def _run(command: list[str], checkout: Path) -> int:
     """Show a command of the course and let it print; its exit code."""
     say("$ pdm run " + " ".join(f'"{word}"' if " " in word else word for word in command), colour="cyan")
-    sys.stdout.flush()
     env = {**os.environ, "PYTHONPATH": str(checkout / "src")}
     return subprocess.run([sys.executable, "-m", "tiny_llm_course", *command], cwd=checkout, env=env).returncode

@@ -12,7 +12,7 @@ from .registry import UsageError
 NEEDED = {"torch": "PyTorch", "tokenizers": "tokenizers"}
 
 
-@click.command()
+@click.command(short_help="Make a model from a text file.")
 @click.argument("text", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--also",

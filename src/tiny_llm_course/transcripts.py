@@ -73,7 +73,7 @@ def checkout_for(scenario: Scenario) -> Iterator[Path]:
     """A temporary copy of the checkout in which the learner's files are as the scenario says."""
     with tempfile.TemporaryDirectory(prefix="tiny-llm-") as folder:
         checkout = Path(folder, "tiny-llm")
-        for name in ("src", "solutions", "tests", "book", "pyproject.toml"):
+        for name in ("src", "solutions", "tests", "benches", "book", "pyproject.toml"):
             (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, checkout / name)
         (checkout / "models").symlink_to(ROOT / "models")  # large, and only read
         _prepare(scenario, checkout / "src" / "tiny_llm")

@@ -5,27 +5,25 @@ from collections.abc import Iterable
 import click
 
 from .child_process import Limits
-from .options import Finite
+from .options import Finite, names_of_tasks
 from .registry import Task, load_course
-from .report import say
+from .screen import say
 from .selection import by_day, selected
 
 
-@click.command()
-@click.argument("names", nargs=-1, metavar="[1.1 | 1.1.2]...")
-@click.option("--week", type=int, help="The week of the day to watch.")
-@click.option("--day", type=int, help="The day to watch.")
+@click.command(short_help="Grade on every save what has changed.")
+@names_of_tasks
 @click.option("--poll", is_flag=True, help="Look at the files' times only, and do not ask the system for events.")
 @click.option("--time-limit", type=Finite(min=0.1), default=Limits.seconds, help="Seconds a task may take.")
 def watch(names: tuple[str, ...], week: int | None, day: int | None, poll: bool, time_limit: float) -> int:
-    """Grade a day on every save (1.2, or --week 1 --day 2), or some tasks; by default the first unfinished day.
+    """Grade on every save a day (1.2, or --week 1 --day 2), a task or a week; by default the first unfinished day.
 
     Only what has changed is graded again. Keys: h hint, n next task, l list, q quit, Enter runs all again.
     """
     from .watch_session import Session
 
     if names or week is not None or day is not None:
-        tasks = list(selected(names, week, day, solution=False, command="watch"))
+        tasks = list(selected(names, week, day, "watch"))
     else:
         tasks = unfinished_day(load_course().tasks())
     if not tasks:

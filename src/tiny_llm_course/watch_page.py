@@ -5,14 +5,15 @@ import io
 import os
 import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
 
-import click
-
+from .functions import module_path
+from .paths import LEARNER
 from .registry import Task
-from .report import MARKS, say, verdict
+from .report import MARKS, verdict
+from .restoring import restoring
 from .results import TaskResult
+from .screen import USUAL, columns, say
 
 KEYS = "h hint · n next task · l list · q quit · Enter runs all again"
 KEYS_IN_SHORT = "h hint n next l list q quit Enter all"
@@ -20,10 +21,13 @@ NOT_GRADED = "not graded yet"
 
 
 class _Page(io.StringIO):
-    """Keeps what is printed, in colour if the terminal behind it would have it."""
+    """Keeps what is printed, as it would be printed to the terminal behind it."""
 
     def isatty(self) -> bool:
         return sys.__stdout__ is not None and sys.__stdout__.isatty()
+
+    def fileno(self) -> int:
+        return sys.__stdout__.fileno() if sys.__stdout__ else super().fileno()
 
 
 def on_screen() -> bool:
@@ -36,12 +40,11 @@ def show(head: Callable[[], None], body: Callable[[], None], rest: str, keys: bo
 
     A body that does not fit there is cut; `rest` names the command that shows all of it.
     """
-    top, middle, bottom = [*_printed(head), ""], _printed(body), ["", KEYS] if keys else [""]
+    top, middle, bottom = [*_printed(head), ""], _printed(body), [""]
+    if keys:
+        bottom.append(KEYS if len(KEYS) < (columns(sys.stdout) or USUAL) else KEYS_IN_SHORT)
     if on_screen():
         size = shutil.get_terminal_size()
-        if keys and size.columns <= len(KEYS):
-            bottom = ["", KEYS_IN_SHORT]
-        top, middle = _wrapped(top, size.columns), _wrapped(middle, size.columns)
         if len(middle) > (room := max(1, size.lines - len(top) - len(bottom))):
             middle = [*middle[: room - 1], f"    ... all of it: {rest}"]
         top[0] = f"\x1b[2J\x1b[H{top[0]}"
@@ -70,20 +73,18 @@ def board(tasks: Sequence[Task], results: dict[str, TaskResult]) -> None:
             say(f"○ {task.label}: {NOT_GRADED}")
 
 
+def problems(lines: Sequence[str], tasks: Sequence[Task]) -> None:
+    """Print why files cannot be read, and what to do."""
+    for line in lines:
+        say(f"✗ {line}", colour="red", bold=True)
+    files = {module_path(LEARNER, target.module) for task in tasks for target in task.targets}
+    for command in restoring(sorted(file for file in files if not file.exists())):
+        say(f"    {command}")
+    say("    Mend it and save, and grading goes on.")
+
+
 def _printed(write: Callable[[], None]) -> list[str]:
     page = _Page()
     with contextlib.redirect_stdout(page):
         write()
     return page.getvalue().splitlines()
-
-
-def _wrapped(lines: list[str], columns: int) -> list[str]:
-    """The lines broken between words, what follows a break set in; a line is coloured as a whole."""
-    wrapped = []
-    for line in lines:
-        text = click.unstyle(line)
-        begin, _, end = line.partition(text or "\n")
-        margin = " " * (len(text) - len(text.lstrip()) + 2)
-        parts = textwrap.wrap(text, columns, subsequent_indent=margin, break_on_hyphens=False)
-        wrapped += [f"{begin}{part}{end}" for part in parts or [""]]
-    return wrapped

@@ -17,9 +17,10 @@ from .grader import Grader, Verdicts
 from .keys import Keys
 from .paths import LEARNER, ROOT
 from .registry import Task, UsageError, load_course
-from .report import faults, report_fault, report_task, say
+from .report import faults, report_fault, report_task
 from .results import TaskResult
 from .saves import Saves, signature
+from .screen import say
 from .selection import by_day
 from .watch import unfinished_day
 
@@ -37,9 +38,10 @@ class Session:
         self.results: dict[str, TaskResult] = {}
         self.code = Code(LEARNER)
         self.graded: dict[str, str] = {}  # the fingerprints of the code that the results are for
+        self.own: dict[str, str] = {}  # what of that is a task's own
         self.due: list[Task] = []  # what is being graded
         self.chosen: Task | None = None  # by the key n
-        self.saved_last: set[str] = set()  # the tasks that the last save concerned
+        self.edited: set[str] = set()  # the tasks whose own code was changed since the verdicts before
         self.page = "task"  # or "hint" or "list"
         self.hint: tuple[Task, int] | None = None  # that was asked for last
         self.said = ""
@@ -103,6 +105,7 @@ class Session:
         self.due = [task for task in self.tasks if task.id in again]
         for task in self.due:
             self.graded[task.id] = self.code.fingerprint(task)
+            self.own.setdefault(task.id, self.code.own(task))
         self._started = time.monotonic()
         self._grader.grade(self.due)
         self.turn_to("task")
@@ -117,11 +120,8 @@ class Session:
             for task in self.due:
                 self.graded.pop(task.id)
             self.due = []
-        changed = [task for task in readable if self.graded.get(task.id) != self.code.fingerprint(task)]
-        if changed:
-            self.saved_last = {task.id for task in changed}
-            if self.chosen and self.chosen.id not in self.saved_last:
-                self.chosen = None
+        if changed := [task for task in readable if self.graded.get(task.id) != self.code.fingerprint(task)]:
+            self.edited = {task.id for task in changed if self.own.get(task.id) != self.code.own(task)}
             self.grade(changed)
         elif problems or self.code.problems(self.tasks):
             self.turn_to("task")
@@ -135,10 +135,16 @@ class Session:
         elif isinstance(verdicts, BaseException):
             raise verdicts
         else:
-            progress.record(verdicts)
+            remembered = progress.record(verdicts)
             self.results |= {result.task.id: result for result in verdicts}
+            self.own |= {task.id: self.code.own(task) for task in self.due}
+            for result in verdicts:
+                if result.finding and result.finding.place:  # whatever is saved next may have mended the file
+                    self.graded.pop(result.task.id, None)
             ids = ", ".join(task.id for task in self.due)
             self.said = f"Graded {ids} in {time.monotonic() - self._started:.1f} s, at {time.strftime('%H:%M:%S')}."
+            if not remembered:
+                self.said += f"\n{progress.FORGOTTEN}"
         self.due = []
         self.turn_to(self.page)
 
@@ -164,22 +170,26 @@ class Session:
         return [t for t in self.tasks if t.id not in self.results or self.results[t.id].status not in DONE]
 
     def focus(self) -> Task | None:
-        """The task to work on: the chosen one, else of those just saved the first that fails, else the first failing.
+        """The task to work on: of those just edited the first that fails, else the chosen one, else the first failing.
 
         Failing by itself comes before failing by another task's fault; where nothing fails, the first unfinished one.
         """
         unfinished = self.unfinished()
-        if self.chosen in unfinished:
-            return self.chosen
         known = [self.results[task.id] for task in unfinished if task.id in self.results]
         failing = [result.task for result in known if result.status == "failed"]
         own = [result.task for result in known if result.status == "failed" and not result.culprits]
-        just_saved = [task for task in own if task.id in self.saved_last]
-        return next(iter([*just_saved, *own, *failing, *unfinished]), None)
+        edited = [task for task in own if task.id in self.edited]
+        chosen = [self.chosen] if self.chosen in unfinished else []
+        first = chosen if self.chosen in edited else edited
+        return next(iter([*first, *chosen, *own, *failing, *unfinished]), None)
 
     def go_on(self) -> None:
         """To the next unfinished task, or to the next day that has one, or back to the first."""
         unfinished, focus = self.unfinished(), self.focus()
+        self.edited = set()
+        if self.chosen in unfinished and focus != self.chosen:  # it has waited for what was just changed
+            self.turn_to("task")
+            return
         later = unfinished[unfinished.index(focus) + 1 :] if focus else []
         course = load_course().tasks()
         last = max(course.index(task) for task in self.tasks)
@@ -187,7 +197,7 @@ class Session:
         if later:
             self.chosen = later[0]
         elif next_day := unfinished_day(course[last + 1 :]) or unfinished_day(others):
-            self.tasks, self.results, self.graded, self.due, self.chosen = next_day, {}, {}, [], None
+            self.tasks, self.results, self.graded, self.own, self.due, self.chosen = next_day, {}, {}, {}, [], None
             self.grade(self.tasks)
             return
         else:
@@ -206,19 +216,23 @@ class Session:
     def _head(self) -> None:
         day = by_day(self.tasks)[0][0]
         whole_day = self.tasks == list(day.tasks)
+        week = load_course().week(day.week)
         title = f"week {day.week}, day {day.number}: {day.title}" if whole_day else ", ".join(t.id for t in self.tasks)
+        if self.tasks == [task for each in week.days for task in each.tasks]:
+            title = f"week {week.number}: {week.title}"
         say(f"Watching {title}  ({PACKAGE})", bold=True)
         watch_page.overview(self.tasks, self.results)
         say(f"Grading {', '.join(task.id for task in self.due)} ..." if self.due else self.said)
+        focus = self.focus()
+        if self.page == "task" and self.chosen in self.unfinished() and focus and focus != self.chosen:
+            say(f"{focus.id} first, which you have just changed and which fails; then on with {self.chosen.id}.")
 
     def _body(self) -> None:
         focus = self.focus()
         if self.page == "list":
             watch_page.board(self.tasks, self.results)
         elif problems := self.code.problems(self.tasks):
-            for problem in problems:
-                say(f"✗ {problem}", colour="red", bold=True)
-            say("    Save it again, and grading goes on.")
+            watch_page.problems(problems, self.tasks)
         elif focus is None:
             borrowed = [task.id for task in self.tasks if self.results[task.id].status == "borrowed"]
             if borrowed:
@@ -233,6 +247,6 @@ class Session:
         elif self.page == "hint" and self.hint:
             hints.show(*self.hint)
         elif focus.id in self.results:
-            for fault in faults([self.results[focus.id]]).values():
+            for fault in faults(self.results.values()).values():
                 report_fault(fault)
             report_task(self.results[focus.id], PACKAGE)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.book.contrast import FAINT
 
 from tiny_llm_course.paths import BOOK
 
@@ -18,35 +19,6 @@ THEMES = ["light", "navy"]
 every_page = pytest.mark.parametrize("name", PAGES)
 both_themes = pytest.mark.parametrize("theme", THEMES)
 on_a_phone = pytest.mark.parametrize("width", [375])
-
-# How well each text of an inline drawing stands out from the page, which axe cannot tell: WCAG's contrast of the two
-# colours. Text on a shape of its own colour carries data-own-background, on itself or on what contains it.
-FAINT = """
-() => {
-  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const rgb = (colour) => {
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = colour;
-    canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
-  };
-  const light = ([r, g, b]) => {
-    const part = (value) => (value <= 10.31475 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
-  };
-  const ground = light(rgb(getComputedStyle(document.documentElement).getPropertyValue("--bg")));
-  const faint = [];
-  for (const svg of document.querySelectorAll("main svg:not(.katex svg):not(pre svg):not(button svg)")) {
-    for (const text of svg.querySelectorAll("text")) {
-      if (text.closest("[data-own-background]") || !text.textContent.trim()) continue;
-      const [dark, bright] = [light(rgb(getComputedStyle(text).fill)), ground].sort((a, b) => a - b);
-      const contrast = (bright + 0.05) / (dark + 0.05);
-      if (contrast < 4.5) faint.push(`${text.textContent.trim()}: ${contrast.toFixed(2)}`);
-    }
-  }
-  return faint;
-}
-"""
 
 
 @both_themes
@@ -97,6 +69,9 @@ def test_a_page_prints(page, name, theme):
     pale = [colour for colour in colours if sum(map(int, re.findall(r"\d+", colour)[:3])) > 450]
     assert colours
     assert not pale
+    # Hints and answers stand open: what was folded has its place on the paper.
+    folded = "[...document.querySelectorAll('main details:not([open]) > :not(summary)')]"
+    assert not page.evaluate(f"{folded}.filter((part) => !part.checkVisibility() || !part.offsetHeight).length")
     assert page.pdf().startswith(b"%PDF")
 
 

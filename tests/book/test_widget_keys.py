@@ -83,7 +83,7 @@ def test_sampling_by_keyboard(page, _):
     assert "top-k drops 2045" in widget.said()
     assert widget.press("Tab", "ArrowLeft")["top_p"] == 0.99
     assert widget.press("Tab", "End")["min_p"] == 1
-    assert widget.said().startswith("1 of 2048 tokens")
+    assert widget.said().startswith("Left: 1 of 2048 tokens")
     widget.press("Tab", "Tab", "Enter")
     likeliest = widget.data()["tokens"][0]
     assert widget.element.locator(".drawn").inner_text() == f"Drawn: {', '.join([likeliest] * 10)}."

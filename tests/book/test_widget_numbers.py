@@ -173,7 +173,7 @@ def test_sampling_is_the_solution_s(page):
             left = mx.where(mx.arange(logits.size) == mx.argmax(logits), logits, -mx.inf)
         np.testing.assert_allclose(state["probabilities"], np.array(softmax(left, -1)[0]), atol=1e-6, err_msg=str(view))
         assert [not by for by in state["dropped"]] == mx.isfinite(left)[0].tolist(), view
-        assert text.startswith(f"{mx.isfinite(left).sum().item()} of {logits.size} tokens are left")
+        assert text.startswith(f"Left: {mx.isfinite(left).sum().item()} of {logits.size} tokens")
 
 
 def test_sampling_goes_in_the_order_of_the_sampler(page):

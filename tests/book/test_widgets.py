@@ -1,6 +1,7 @@
 """What holds for every widget of the book, and for the engine's map."""
 
 import pytest
+from tests.book.contrast import FAINT
 from tests.book.widget import WIDGETS, Widget
 
 both_themes = pytest.mark.parametrize("theme", ["light", "navy"])
@@ -16,6 +17,25 @@ def test_it_fits_the_page(page, name):
     frame = widget.element.locator(".live").bounding_box()
     assert frame["x"] >= 0
     assert frame["x"] + frame["width"] <= page.viewport_size["width"]
+
+
+# Views that show every colour a widget has.
+VIEWS = {
+    "attention-stepper": [{"step": step} for step in range(5)],
+    "rope-rotation": [{"layout": "halves", "query": 4, "key": 4}, {"layout": "neighbours", "query": 15, "key": 0}],
+    "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],
+    "sampling-sliders": [{}, {"temperature": 0}, {"top_k": 3}],
+}
+
+
+@every_widget
+@pytest.mark.parametrize("theme", ["light", "rust", "coal", "navy", "ayu"])
+def test_every_state_stands_out(page, name, theme):
+    """Numbers from the shade of their cell, text and lines of a drawing from what is under them."""
+    widget = Widget(page, name)
+    for view in VIEWS[name]:
+        widget.change(**view)
+        assert not page.evaluate(FAINT), view
 
 
 @every_widget

@@ -25,9 +25,11 @@ def run(command: list[str], checkout: Path, environment: dict[str, str]) -> tupl
     return done.returncode, done.stdout.decode(errors="replace")
 
 
-def on_a_narrow_terminal(command: list[str], checkout: Path, environment: dict[str, str]) -> tuple[int, str]:
+def on_a_narrow_terminal(
+    command: list[str], checkout: Path, environment: dict[str, str], columns: int = 40
+) -> tuple[int, str]:
     ours, theirs = pty.openpty()
-    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(command, cwd=checkout, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     output = all_of(ours)

@@ -4,6 +4,7 @@ import fcntl
 import os
 import pty
 import select
+import struct
 import subprocess
 import sys
 import termios
@@ -32,8 +33,9 @@ def all_of(ours: int) -> bytes:
 class Terminal:
     """Runs one of the course's commands. What is read so far stands in `screen`, without carriage returns."""
 
-    def __init__(self, *args: str, checkout: Path = ROOT) -> None:
+    def __init__(self, *args: str, checkout: Path = ROOT, columns: int = 80) -> None:
         self.ours, theirs = pty.openpty()
+        self.resize(columns)
         env = {**os.environ, "PYTHONPATH": str(checkout / "src"), "NO_COLOR": "1", "TERM": "dumb"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tiny_llm_course", *args],
@@ -51,6 +53,10 @@ class Terminal:
         self.process.kill()
         self.process.wait()
         os.close(self.ours)
+
+    def resize(self, columns: int) -> None:
+        """Make the terminal as wide as this."""
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
     def type(self, text: str) -> None:
         """Press these keys, as late as a person would: between its prompt and its waiting, readline loses a signal."""

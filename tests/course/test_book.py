@@ -27,6 +27,9 @@ INCLUDE = re.compile(r"\{\{#\s*(\w+)\s*([^}]*?)\s*\}\}")
 # Programs of the course's packages, which `pdm run` starts without a script of ours.
 PROGRAMS = {"mdbook", "mypy", "pip", "pre-commit", "pytest", "python", "ruff", "typos"}
 
+# What chapters print bold besides the terms that they explain.
+NO_TERMS = {"Needs", "GPU", "No positions at all"}
+
 
 def page_id(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
@@ -45,13 +48,14 @@ every_day = pytest.mark.parametrize("day", DAYS, ids=day_id)
 
 
 class Html(HTMLParser):
-    """The ids of a page, where its links lead, and what it loads."""
+    """The ids of a page, where its links lead, what it loads, and its text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.ids: set[str] = set()
         self.links: list[str] = []
         self.loads: list[str] = []
+        self.text = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -59,6 +63,9 @@ class Html(HTMLParser):
         self.ids |= {values[name] for name in ("id", "name") if name in values}
         self.links += [values["href"]] if tag == "a" and "href" in values else []
         self.loads += [values[name] for name in ("src", "href") if name in values and tag not in ("a", "base")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
 
 
 @pytest.fixture(scope="session")
@@ -126,6 +133,15 @@ def test_a_chapter_shows_signature_hints_and_command_of_each_task(day: Day) -> N
     for task in day.tasks:
         wanted += [f"generated/{task.id}-signature.md", f"generated/{task.id}-hints.md", f"pdm run test {task.id}"]
     assert not [words for words in wanted if words not in text]
+
+
+@every_day
+def test_hints_and_names_are_read_as_they_are_typed(day: Day, html: dict[Path, Html], built: Path) -> None:
+    """To Markdown, __init__ is a bold "init"; a hint on a page says what `pdm run hint` does."""
+    text = " ".join(html[(built / day.chapter).with_suffix(".html")].text.split())
+    wanted = [hint.replace("`", "") for task in day.tasks for hint in task.hints]
+    wanted += [f"{target.module}.{target.name}" for task in day.tasks for target in task.targets]
+    assert not [words for words in wanted if " ".join(words.split()) not in text]
 
 
 # What the pages include and quote
@@ -207,6 +223,20 @@ def test_the_tests_that_a_chapter_names_exist(day: Day) -> None:
     named = set(re.findall(r"`(test_\w+)`", text))
     assert named, "a chapter names the tests of its invariants"
     assert named <= set(re.findall(r"^def (test_\w+)", tests, re.MULTILINE))
+
+
+def test_the_glossary_is_in_order_and_explains_every_term() -> None:
+    """A chapter prints a term bold where it explains it; the lead of a question, which ends in a full stop, is none."""
+    glossary = (SOURCE / "glossary.md").read_text(encoding="utf-8")
+    names = re.findall(r"^(\S.*)\n: ", glossary, re.MULTILINE)
+    assert names == sorted(names, key=str.lower)
+    beginnings = tuple(words.lower() for words in re.findall(r"^(?:: )?(.*)$", glossary, re.MULTILINE))
+    unknown = set()
+    for day in DAYS:
+        text = re.sub(r"^\|.*", "", (SOURCE / day.chapter).read_text(encoding="utf-8"), flags=re.MULTILINE)
+        terms = {" ".join(term.split()) for term in re.findall(r"\*\*([A-Za-z][^*`]*[a-zA-Z])\*\*", text)} - NO_TERMS
+        unknown |= {term for term in terms if not any(b.startswith(term.lower().removesuffix("s")) for b in beginnings)}
+    assert not unknown
 
 
 @every_text

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from tests.course.checkpoint_folders import small
 
 from tiny_llm_course.transcripts import Edit, Scenario, checkout_for, run
 
+NO_TASK = "is not a task. A task is named like 1.1.2, a day like 1.1, a week like 1."
 ON_REFERENCE = "⇢ on the reference, as you have borrowed them: "
 
 
@@ -71,7 +73,9 @@ def test_a_borrowed_task_is_not_passed(fresh):
     assert "⇢ 1.1.1 Softmax: borrowed (pdm run return 1.1.1 to write it yourself)\n" in done.stdout
     assert done.stdout.endswith("\n2 of 4 tasks passed.\n")
     alone = run("test 1.1.1", fresh)
-    assert (alone.returncode, "0 of 1 task passed." in alone.stdout) == (1, True)
+    assert (alone.returncode, alone.stdout.splitlines()[-1]) == (1, "0 of 1 task passed. Next: pdm run return 1.1.1")
+    both = run("test 1.1.1 1.1.3", fresh).stdout
+    assert both.endswith("\n0 of 2 tasks passed. Next: pdm run return 1.1.1 1.1.3\n")
     assert ON_REFERENCE not in alone.stdout
     board = run("status", fresh).stdout
     assert "2 of 27 tasks done" in board
@@ -147,6 +151,37 @@ def test_the_engine_runs_on_it(checkpoint):
 # --- what the two commands say
 
 
+def test_a_prompt_borrows_too(fresh, tmp_path):
+    """As `pdm run python` starts it: in a folder of the checkout, and after it the user's own startup file."""
+    shared = tomllib.loads((fresh / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pdm"]["scripts"]["_"]["env"]
+    assert shared["PYTHONSTARTUP"].startswith("${PDM_PROJECT_ROOT}/")
+    theirs = tmp_path / "startup.py"
+    theirs.write_text("mine = 7\n", encoding="utf-8")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(fresh / "src"),
+        "PYTHONSTARTUP": shared["PYTHONSTARTUP"].replace("${PDM_PROJECT_ROOT}", str(fresh)),
+    }
+
+    def typed(lines, **more):
+        done = subprocess.run(
+            [sys.executable, "-q", "-i"], input=lines, cwd=fresh / "book", env=environment | more,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+        )  # fmt: skip
+        return done.stdout
+
+    softmax = "import mlx.core as mx\nfrom tiny_llm.basics import softmax\nsoftmax(mx.zeros(2), 0).tolist()\n"
+    assert 'NotImplementedError("1.1.1 Softmax")' in typed(softmax)
+    run("borrow 1.1.1", fresh)
+    names = "[name for name in globals() if name[0] != '_']\nmine\n"
+    screen = typed(softmax + names, TINY_LLM_THEIR_STARTUP=str(theirs))
+    assert "Borrowed here as well: 1.1.1" in screen
+    assert "[0.5, 0.5]" in screen
+    assert "['mine', 'mx', 'softmax']" in screen
+    assert "Traceback" not in screen
+    assert "Traceback" not in typed(names.partition("mine")[0], TINY_LLM_THEIR_STARTUP=str(tmp_path / "gone.py"))
+
+
 def test_borrowing_twice_borrowing_what_is_passed_and_nothing(fresh):
     assert run("borrow", fresh).stdout.startswith("Nothing is borrowed. ")
     run("borrow 1.1.1 1.1.3", fresh)
@@ -175,16 +210,20 @@ def test_returning(fresh):
     assert run("return 1.2", fresh).stdout.startswith("1.2.2 RoPE: returned")
     assert run("return --all", fresh).stdout.startswith("1.1.1 Softmax: returned")
     assert run("return", fresh).stdout.startswith("Nothing is borrowed. ")
+    assert (
+        run("borrow --week 1 --day 2", fresh).stdout.splitlines()[-1].startswith("To take it back: pdm run return 1.2 ")
+    )
+    assert run("return --week 1", fresh).stdout.startswith("1.2.1 Rotation angles: returned")
 
 
 @pytest.mark.parametrize(
     ("typed", "line"),
     [
-        ("borrow 1.9", "There is no day 9 in week 1. Days: 1, 2, 3, 4, 5, 6, 7.\n"),
+        ("borrow 1.9", "There is no day 9 in week 1; there are days 1 to 7.\n"),
         ("borrow 1.1.2 1.1.9", "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3, 1.1.4.\n"),
-        ("borrow softmax", "'softmax' is not a task. A task is named like 1.1.2, a day like 1.1.\n"),
-        ("return 1.1.2", "1.1.2 is not borrowed. Borrowed: 1.1.3.\n"),
-        ("return 1.1.3 nothing", "'nothing' is not a task. A task is named like 1.1.2, a day like 1.1.\n"),
+        ("borrow softmax", f"'softmax' {NO_TASK} Did you mean 1.1.1?\n"),
+        ("return 1.1.2", "1.1.2 is not borrowed. Borrowed: 1.1.3.\n    pdm run return 1.1.3\n"),
+        ("return 1.1.3 nothing", f"'nothing' {NO_TASK}\n"),
         ("return 1.1.3 --all", "Name tasks or days, or say --all, not both.\n"),
     ],
 )
@@ -199,4 +238,5 @@ def test_wrong_use_is_one_line_and_changes_nothing(fresh, typed, line):
 def test_nothing_borrowed_is_nothing_to_return(fresh):
     for typed in ("return 1.1", "return --all"):
         done = run(typed, fresh)
-        assert (done.returncode, done.stdout) == (2, "Nothing is borrowed, so there is nothing to return.\n")
+        assert (done.returncode, done.stdout) == (0, run("borrow", fresh).stdout)
+        assert done.stdout.startswith("Nothing is borrowed. ")

@@ -30,10 +30,10 @@ def checkout(untouched):
         file.write_bytes(data)
 
 
-def run(checkout: Path, command: str, *path: Path, python=(), program=None, **environment: str):
-    arguments = program or ["-m", "tiny_llm_course"]
+def run(checkout: Path, command: str, *path: Path, python=(), program=None, arguments=(), **environment: str):
+    program = program or ["-m", "tiny_llm_course"]
     done = subprocess.run(
-        [sys.executable, *python, *map(str, arguments), command],
+        [sys.executable, *python, *map(str, program), command, *arguments],
         cwd=checkout,
         env={
             **os.environ,
@@ -114,8 +114,31 @@ def test_files_that_are_missing_are_named_with_the_command_that_brings_them_back
     (checkout / "tests" / "week1" / "test_day2.py").unlink()
     done = run(checkout, "doctor")
     assert done.returncode == 1
-    there = "src/tiny_llm/attention.py tests/week1/test_day2.py"
-    assert line_on("files", done).endswith(f"Fix: git restore {there}")
+    assert [line.partition("Fix: ")[2] for line in problems(done) if " files " in line] == [
+        "git restore tests/week1/test_day2.py",
+        "pdm run reset 1.1.2",  # this checkout has no git
+    ]
+
+
+def test_doctor_and_the_board_give_the_same_advice_on_a_missing_file_and_it_works(tmp_path):
+    with checkout_for(Scenario("missing", (), solved=("1.1.1",))) as checkout:
+        file = checkout / "src" / "tiny_llm" / "basics.py"
+        git = ["git", "-C", str(checkout), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+        for step in (["init", "-q"], ["add", "src"], ["commit", "-q", "-m", "mine"]):
+            subprocess.run([*git, *step], check=True)
+        written = file.read_bytes()
+        for advice, back in (("git restore src/tiny_llm/basics.py", written), ("pdm run reset 1.1.1", None)):
+            if back is None:
+                subprocess.run([*git, "rm", "-q", "--cached", "src/tiny_llm/basics.py"], check=True)
+            file.unlink()
+            assert line_on("files", run(checkout, "doctor")).endswith(f"Fix: {advice}")
+            assert run(checkout, "status").stdout.splitlines()[-1].strip() == advice
+            if back is None:
+                run(checkout, "reset", arguments=["1.1.1", "--yes"])
+                assert 'raise NotImplementedError("1.1.1 Softmax")' in file.read_text(encoding="utf-8")
+            else:
+                subprocess.run(advice.split(), cwd=checkout, check=True)
+                assert file.read_bytes() == written
 
 
 @pytest.mark.parametrize("text", ["", "[[weeks", "\0"])
@@ -197,12 +220,12 @@ def test_the_blas_in_words(libraries, words):
 
 def test_check_runs_what_ci_runs(checkout, tmp_path):
     done = run(checkout, "check")
-    assert (done.returncode, done.stdout.count("\n")) == (2, 1)
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (2, ["    git restore .ci/run"])
     assert done.stdout.startswith("There is no .ci/run in this checkout.")
     (checkout / ".ci").mkdir(exist_ok=True)
     (checkout / ".ci" / "run").write_text("echo all of it; exit 7\n", encoding="utf-8")
     done = run(checkout, "check")
-    assert (done.returncode, done.stdout) == (7, "all of it\n")
+    assert (done.returncode, done.stdout) == (1, "all of it\n")
     done = run(checkout, "check", PATH=str(tmp_path))
-    assert (done.returncode, done.stdout.count("\n")) == (2, 1)
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (2, ["    pdm run test-all"])
     assert done.stdout.startswith("This needs bash")

@@ -9,3 +9,8 @@ def test_the_terminal_is_drawn_from_its_transcript():
     script = runpy.run_path(str(BOOK / "figures" / "terminal.py"))
     drawn = script["draw"](script["TRANSCRIPT"].read_text(encoding="utf-8"))
     assert script["PICTURE"].read_text(encoding="utf-8") == drawn, "draw it anew: pdm run dev book"
+
+
+def test_silu_is_drawn_from_its_formula():
+    script = runpy.run_path(str(BOOK / "figures" / "silu.py"))
+    assert script["PICTURE"].read_text(encoding="utf-8") == script["draw"](), "draw it anew: pdm run dev book"

@@ -88,17 +88,23 @@ def test_a_selector_stands_for_a_task_a_day_or_a_week(course: Course) -> None:
 @pytest.mark.parametrize(
     ("selector", "message"),
     [
-        ("9", "There is no week 9. Weeks: 1, 2."),
-        ("9.1.1", "There is no week 9. Weeks: 1, 2."),
-        ("1.8", "There is no day 8 in week 1. Days: 1, 2."),
-        ("1.8.1", "There is no day 8 in week 1. Days: 1, 2."),
+        ("9", "There is no week 9; there are weeks 1 and 2."),
+        ("9.1.1", "There is no week 9; there are weeks 1 and 2."),
+        ("1.8", "There is no day 8 in week 1; there are days 1 and 2."),
+        ("1.8.1", "There is no day 8 in week 1; there are days 1 and 2."),
         ("1.1.9", "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2."),
-        ("banana", "'banana' is not a task. A task is named like 1.1.2, a day like 1.1."),
-        ("", "'' is not a task. A task is named like 1.1.2, a day like 1.1."),
-        ("1.1.1.1", "'1.1.1.1' is not a task. A task is named like 1.1.2, a day like 1.1."),
-        ("1.\n1", r"'1.\n1' is not a task. A task is named like 1.1.2, a day like 1.1."),
-        ("-1", "'-1' is not a task. A task is named like 1.1.2, a day like 1.1."),
-        ("\u0661", "'\u0661' is not a task. A task is named like 1.1.2, a day like 1.1."),
+        ("banana", "'banana' is not a task. A task is named like 1.1.2, a day like 1.1, a week like 1."),
+        ("", "'' is not a task. A task is named like 1.1.2, a day like 1.1, a week like 1."),
+        ("1.1.1.1", "'1.1.1.1' is not a task. A task is named like 1.1.2, a day like 1.1, a week like 1."),
+        (
+            "1.\n1",
+            r"'1.\n1' is not a task. A task is named like 1.1.2, a day like 1.1, a week like 1. Did you mean 1.1?",
+        ),
+        ("-1", "'-1' is not a task. A task is named like 1.1.2, a day like 1.1, a week like 1. Did you mean 1?"),
+        (
+            "\u0661",
+            "'\u0661' is not a task. A task is named like 1.1.2, a day like 1.1, a week like 1. Did you mean 1?",
+        ),
     ],
 )
 def test_what_does_not_exist_is_told_in_one_line(course: Course, selector: str, message: str) -> None:
@@ -113,7 +119,7 @@ def test_a_day_is_not_a_task(course: Course) -> None:
 
 
 def test_an_empty_course_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"There is no week 1\. Weeks: none\."):
+    with pytest.raises(UsageError, match=r"There is no week 1; there is no week yet\."):
         load(tmp_path, "weeks = []").week(1)
 
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.course.terminal import Terminal
 
-from tiny_llm_course import stubs
-from tiny_llm_course.paths import LEARNER, SOLUTION
-from tiny_llm_course.registry import Target, load_course
+from tiny_llm_course import reset_cli, stubs
+from tiny_llm_course.paths import LEARNER, ROOT, SOLUTION
+from tiny_llm_course.registry import Target, UsageError, load_course
 from tiny_llm_course.reset import is_python, reset_target
 from tiny_llm_course.stubs.text import decorated_line, definitions, end_line
 from tiny_llm_course.transcripts import Edit, Scenario, checkout_for, run
@@ -207,9 +207,10 @@ def test_without_a_terminal_it_asks_for_a_yes(checkout):
     before = learners(checkout).read_bytes()
     done = run("reset 1.1.1", checkout)
     assert done.returncode == 2
-    assert done.stdout.splitlines()[-1] == (
-        "There is no terminal to ask on, so nothing was changed. To go on without: pdm run reset 1.1.1 --yes"
-    )
+    assert done.stdout.splitlines()[-2:] == [
+        "There is no terminal to ask on, so nothing was changed. To go on without:",
+        "    pdm run reset 1.1.1 --yes",
+    ]
     assert learners(checkout).read_bytes() == before
     assert not (checkout / ".tiny-llm").exists()
 
@@ -230,14 +231,27 @@ def test_no_backup_no_reset(checkout):
     before = learners(checkout).read_bytes()
     done = run("reset 1.1.1 --yes", checkout)
     assert (done.returncode, learners(checkout).read_bytes()) == (2, before)
-    assert done.stdout.splitlines()[-1].startswith("No backup could be made in .tiny-llm/backups (")
+    assert done.stdout.splitlines()[-2].startswith("No backup could be made in .tiny-llm/backups (")
+    assert done.stdout.endswith("\n    pdm run doctor\n")
+
+
+def test_a_file_that_may_not_be_written_is_told_before_anything_is_done(tmp_path, monkeypatch):
+    """A superuser may write to any file, so that the system's answer is given here."""
+    monkeypatch.setattr(reset_cli.os, "access", lambda place, mode: False)
+    monkeypatch.setattr(reset_cli, "back_up", None)
+    monkeypatch.setattr(reset_cli, "LEARNER", SOLUTION)
+    file = (SOLUTION / "basics.py").relative_to(ROOT).as_posix()
+    with pytest.raises(UsageError) as refused:
+        reset_cli.reset.main(["1.1.1", "--yes"], standalone_mode=False)
+    wrong = f"{file} cannot be written, so nothing was changed. To allow it:"
+    assert str(refused.value) == f"{wrong}\n    chmod u+w {file}"
 
 
 @pytest.mark.parametrize(
     ("typed", "line"),
     [
         ("reset 1.1.9 --yes", "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3, 1.1.4.\n"),
-        ("reset", "Missing argument '[1.1.2 | 1.1]...'. Usage: pdm run reset [OPTIONS] [1.1.2 | 1.1]...\n"),
+        ("reset", "Say what to reset, a task or a day:\n    pdm run reset 1.1.1\n"),
     ],
 )
 def test_wrong_use_is_one_line(checkout, typed, line):

@@ -146,22 +146,20 @@ def test_it_fits_a_terminal(checkout, monkeypatch, columns):
     with Terminal("status", "1.6", checkout=checkout) as terminal:
         assert terminal.end() == 0
     lines = terminal.screen.splitlines()
-    assert len(lines) <= 24, "the longest day unfolded"
-    command = lines[-1]
-    assert command == "      pdm run test 1.1.2"
-    longest = max(len(line) for line in lines if not line.startswith("Next: "))
-    assert longest <= max(columns, 40)
+    assert len(lines) <= 24 or columns < 40, "the longest day unfolded"
+    assert lines[-1].strip() == "pdm run test 1.1.2"
+    assert max(map(len, lines)) <= columns
     assert all(f"Day {day}" in terminal.screen for day in range(1, 8))
 
 
 @pytest.mark.parametrize(
     ("typed", "line"),
     [
-        ("status 2", "There is no week 2. Weeks: 1.\n"),
-        ("status --week 1 --day 9", "There is no day 9 in week 1. Days: 1, 2, 3, 4, 5, 6, 7.\n"),
-        ("status --day 2", "--day 2 needs a week: pdm run status --week 1 --day 2\n"),
-        ("status 1.1 --week 1", "Name a day either as 1.2 or with --week and --day, not both.\n"),
-        ("status today", "'today' is not a task. A task is named like 1.1.2, a day like 1.1.\n"),
+        ("status 2", "There is no week 2; there is week 1.\n"),
+        ("status --week 1 --day 9", "There is no day 9 in week 1; there are days 1 to 7.\n"),
+        ("status --day 2", "--day 2 needs a week:\n    pdm run status --week 1 --day 2\n"),
+        ("status 1.1 --week 1", "Name a task or a day either as 1.1.2 or with --week and --day, not both.\n"),
+        ("status today", "'today' is not a task. A task is named like 1.1.2, a day like 1.1, a week like 1.\n"),
     ],
 )
 def test_wrong_use_is_one_line(checkout, typed, line):

@@ -224,4 +224,4 @@ def test_from_the_command_line(tmp_path):
     assert "Worth testing again:\n    pdm run test 1.1.1 1.1.3\n" in done.stdout
     done = run("--remote", "nobody")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "There is no remote nobody. Remotes: origin.\n"
+    assert done.stderr == "There is no remote nobody. Remotes: origin.\n    pdm run sync\n"

@@ -1,6 +1,7 @@
 """`sync` where it cannot be done, or breaks off: one line, and everything is as it was."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -81,6 +82,14 @@ def unfinished(course, clone):
     subprocess.run(["git", "merge", "-q", "origin/main"], cwd=clone, capture_output=True)
 
 
+def unmerged(course, clone):
+    """A stash that did not fit."""
+    put(clone, README_md="mine\n")
+    git(clone, "stash")
+    commit(clone, README_md="another\n")
+    subprocess.run(["git", "stash", "pop"], cwd=clone, capture_output=True)
+
+
 def no_name(course, clone):
     commit(clone, README_md="mine\n")
     git(clone, "config", "user.useConfigOnly", "true")
@@ -104,9 +113,13 @@ REFUSED = [
     (away, "origin cannot be reached"),
     (broken, f"{LEARNER}/basics.py:11 is not Python"),
     (not_utf8, f"{LEARNER}/basics.py is not Python (it is not UTF-8)"),
-    (edited_outside, "git stash push -- other.txt"),
-    (untracked_outside, "Upstream brings notes.txt"),
-    (conflict, "git checkout origin/main -- other.txt && git commit"),
+    (edited_outside, "\n    git stash push -- other.txt\n    pdm run sync\n    git stash pop"),
+    (untracked_outside, "\n    mv notes.txt notes.txt.mine\n    pdm run sync"),
+    (
+        conflict,
+        '\n    git checkout origin/main -- other.txt\n    git commit -m "As upstream" -- other.txt\n    pdm run sync\n',
+    ),
+    (unmerged, "There are conflicts in README.md. Mend them, then:\n    git add -- README.md\n    pdm run sync"),
     (unfinished, "A merge is not finished here"),
     (no_name, "git config user.name"),
     (no_clone, "This folder is no clone"),
@@ -115,37 +128,77 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("state", "words"), REFUSED, ids=[state.__name__ for state, _ in REFUSED])
-def test_what_cannot_be_done_is_one_line_and_changes_nothing(course, clone, state, words):
+def test_what_cannot_be_done_is_one_line_and_commands_and_changes_nothing(course, clone, state, words):
     commit(course, basics=edited(BASICS, DOC), other_txt="2\n")
     state(course, clone)
     before = everything(clone) if (clone / ".git").exists() else None
     with pytest.raises(UsageError) as refused:
         bring_in(clone)
-    assert words in str(refused.value)
-    assert "\n" not in str(refused.value)
+    said = str(refused.value)
+    assert words in said
+    what, *more = said.splitlines()
+    assert len(re.sub(r"\(.*\)", "", what)) <= 120
+    assert not re.search(r"git (add|checkout|clone|commit|config|fetch|merge|remote|stash|switch)\b|pdm run", what)
+    assert more
+    assert all(line.endswith(":") or re.match(r" {4}(git|pdm|mv|cp) \S", line) for line in more)
     if before:
         assert everything(clone) == before
         assert git(clone, "worktree", "list").count("\n") == 0
 
 
+def typed_out(course, clone, said: str, heading: str) -> None:
+    """Type the commands below a heading (or below what is wrong), as a shell takes them."""
+    lines = said.splitlines()
+    start = next(number for number, line in enumerate(lines) if heading in line)
+    for line in lines[start + 1 :]:
+        if not line.startswith("    "):
+            break
+        if line.strip() == "pdm run sync":
+            bring_in(clone)
+        else:
+            subprocess.run(line, shell=True, cwd=clone, check=True, capture_output=True)
+
+
+def refusal(clone) -> str:
+    with pytest.raises(UsageError) as refused:
+        bring_in(clone)
+    return str(refused.value)
+
+
 def test_the_ways_out_that_the_refusals_name_work(course, clone):
     put(clone, basics=edited(BASICS, SOFTMAX), README_md="mine\ntwo\nthree\n")
     commit(course, basics=edited(BASICS, DOC), README_md="one\ntwo\n3\n")
-    with pytest.raises(UsageError, match=r"git stash push -- README\.md"):
-        bring_in(clone)
-    git(clone, "stash", "push", "--", "README.md")
-    bring_in(clone)
-    git(clone, "stash", "pop")
+    typed_out(course, clone, refusal(clone), "You changed README.md")
     assert read(clone, "README_md") == "mine\ntwo\n3\n"
     assert read(clone, "basics") == edited(BASICS, SOFTMAX, DOC)
     git(clone, "commit", "-q", "-m", "mine", "--", "README.md")
     commit(course, README_md="ours\ntwo\n3\n")
-    with pytest.raises(UsageError, match=r"same lines of README\.md"):
-        bring_in(clone)
-    git(clone, "checkout", "origin/main", "--", "README.md")
-    git(clone, "commit", "-q", "-m", "As upstream", "--", "README.md")
-    bring_in(clone)
+    typed_out(course, clone, refusal(clone), "To take upstream's")
     assert read(clone, "README_md") == "ours\ntwo\n3\n"
+
+
+def test_a_file_that_is_in_the_way_is_moved_by_the_command(course, clone):
+    untracked_outside(course, clone)
+    typed_out(course, clone, refusal(clone), "Upstream brings notes.txt")
+    assert (read(clone, "notes_txt"), (clone / "notes.txt.mine").read_text()) == ("theirs\n", "mine\n")
+
+
+def test_a_branch_can_be_made_where_there_is_none(course, clone):
+    commit(course, other_txt="2\n")
+    detach(course, clone)
+    said = refusal(clone)
+    typed_out(course, clone, said, "Make one here")
+    bring_in(clone)
+    assert (read(clone, "other_txt"), git(clone, "branch", "--show-current")) == ("2\n", "my-work")
+
+
+def test_a_history_of_its_own_goes_on_in_a_new_clone(course, clone):
+    commit(course, other_txt="2\n")
+    unrelated(course, clone)
+    put(clone, basics=edited(BASICS, SOFTMAX))
+    typed_out(course, clone, refusal(clone), "no commit in common")
+    anew = clone.parent / "tiny-llm-new"
+    assert (read(anew, "other_txt"), read(anew, "basics")) == ("2\n", edited(BASICS, SOFTMAX))
 
 
 @pytest.mark.parametrize("step", ["read-tree", "update-index", "update-ref"])

@@ -60,7 +60,7 @@ def test_a_trained_model_tells_a_story(trial_model):
     [
         (["generate"], "Missing argument 'PROMPT'."),
         (["generate", "x", "--temp", "-1"], "Invalid value for '--temp': -1.0 is not in the range x>=0."),
-        (["generate", "x", "--temp", "hot"], "Invalid value for '--temp': 'hot' is not a valid float"),
+        (["generate", "x", "--temp", "hot"], "Invalid value for '--temp': 'hot' is not a valid number."),
         (["generate", "x", "--top-p", "1.5"], "Invalid value for '--top-p': 1.5 is not in the range 0<=x<=1."),
         (["generate", "x", "--min-p", "-1"], "Invalid value for '--min-p': -1.0 is not in the range 0<=x<=1."),
         (["generate", "x", "--top-k", "-1"], "Invalid value for '--top-k': -1 is not in the range x>=0."),
@@ -95,7 +95,7 @@ def test_what_is_wrong_is_one_line(model, args, line):
     done = run(*(model if a == "MODEL" else a for a in args))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(line)
-    assert done.stderr.count("\n") == 1
+    assert all(line.startswith("    pdm run ") for line in done.stderr.splitlines()[1:])
 
 
 def test_damaged_checkpoints_are_one_line_too(checkpoint):
@@ -167,7 +167,8 @@ def test_the_first_stub_is_named(model):
     line = next(i for i, text in enumerate(lines, 1) if text.startswith("class Qwen3Model"))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        f"not started: 1.5.3 The model, src/tiny_llm/qwen3.py:{line} (the solved engine runs with --solution)\n"
+        f"not started: 1.5.3 The model, src/tiny_llm/qwen3.py:{line} (with --solution, ours runs). Your next step:\n"
+        "    pdm run status\n"
     )
 
 
@@ -227,7 +228,8 @@ def test_a_mistake_is_told_with_the_learners_own_lines(solved, model, edit, star
     finally:
         file.write_text(before)
     assert done.returncode == 1
-    lines = done.stderr.splitlines()
+    *lines, heading, command = done.stderr.splitlines()
+    assert (heading, command) == ("What the tests say of it:", "    pdm run test")
     assert lines[0].startswith(starts[0])
     assert all(line.startswith("  src/tiny_llm/") or line == "  ..." for line in lines[1:])
     for start, line in zip(starts[1:], lines[1:], strict=False):

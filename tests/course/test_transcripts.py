@@ -20,7 +20,7 @@ def test_every_transcript_has_its_scenario():
 
 @pytest.mark.parametrize("scenario", scenarios(), ids=NAMES)
 def test_a_transcript_fits_the_screen(scenario: Scenario):
-    """At most 60 lines a run, 25 lines a task, no traceback; wrong use is one line and exit code 2."""
+    """At most 60 lines a run, 25 lines a task, no traceback; wrong use is one line and what to type, exit code 2."""
     for run in scenario.file.read_text(encoding="utf-8").split("\n\n$ "):
         lines = run.splitlines()[1:]
         assert len(lines) <= 60
@@ -28,7 +28,8 @@ def test_a_transcript_fits_the_screen(scenario: Scenario):
         tasks = re.split(r"^[✓✗○⇢~] ", run, flags=re.MULTILINE)[1:]
         assert all(len(task.splitlines()) <= 25 for task in tasks)
         if lines[-1] == "[exit code 2]":
-            assert len(lines) == 2
+            assert not lines[0].startswith(" ")
+            assert all(line.startswith("    ") for line in lines[1:-1])
 
 
 def test_no_scenario_but_a_solved_one_passes():

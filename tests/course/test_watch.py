@@ -13,8 +13,11 @@ import psutil
 import pytest
 from tests.course.terminal import CTRL_C, Terminal
 
+from tiny_llm_course.child_process import Limits
 from tiny_llm_course.paths import SOLUTION
+from tiny_llm_course.selection import selected
 from tiny_llm_course.transcripts import Scenario, checkout_for
+from tiny_llm_course.watch_session import Session
 
 FOOTER = "runs all again\n"
 SOLVED = (SOLUTION / "attention.py").read_text(encoding="utf-8")
@@ -115,13 +118,47 @@ def test_the_keys(checkout):
         assert termios.tcgetattr(terminal.ours)[3] & (termios.ICANON | termios.ECHO)
 
 
+def test_what_was_just_broken_comes_before_what_was_chosen(checkout):
+    file = checkout / "src" / "tiny_llm" / "basics.py"
+    before = file.read_text(encoding="utf-8")
+    save(checkout, UNSCALED)
+    try:
+        with watching(checkout) as terminal:
+            assert "✗ 1.1.2 Scaled dot-product attention: failed" in terminal.screen
+            terminal.type("n")
+            assert "\n○ 1.1.3 Linear: not started\n    code" in terminal.wait_for(FOOTER)
+            save(checkout, before.replace("mx.exp(shifted)", "mx.exp(2 * shifted)"), "basics.py")
+            page = terminal.wait_for(FOOTER)
+            assert "✗ 1.1.1 Softmax: failed" in page
+            assert "1.1.1 first, which you have just changed and which fails; then on with 1.1.3." in page
+            save(checkout, before, "basics.py")
+            page = terminal.wait_for(FOOTER)
+            assert "\n○ 1.1.3 Linear: not started\n    code" in page
+            assert "first, which" not in page
+            save(checkout, before.replace("mx.exp(shifted)", "mx.exp(2 * shifted)"), "basics.py")
+            assert "1.1.1 first, which" in terminal.wait_for(FOOTER)
+            terminal.type("n")
+            assert "\n○ 1.1.3 Linear: not started\n    code" in terminal.wait_for(FOOTER)
+            terminal.type("q")
+            assert terminal.end() == 0
+    finally:
+        save(checkout, before, "basics.py")
+
+
+def test_a_week_is_watched_by_its_name(capsys):
+    Session(list(selected((), 1, None, "watch")), Limits(), poll=True)._head()
+    assert capsys.readouterr().out.startswith("Watching week 1: From attention to text  (src/tiny_llm)\n")
+
+
 def test_half_a_file_and_a_deleted_file_are_waited_for(checkout):
     with watching(checkout, "1.1.2", tasks="1.1.2") as terminal:
         save(checkout, UNSCALED[: UNSCALED.index("scale = 1.0")] + "scale = (")
         assert "✗ src/tiny_llm/attention.py" in (page := terminal.wait_for(FOOTER))
         assert "is not Python: '(' was never closed" in page
         (checkout / "src" / "tiny_llm" / "attention.py").unlink()
-        assert "✗ src/tiny_llm/attention.py is not there" in terminal.wait_for(FOOTER)
+        assert "✗ src/tiny_llm/attention.py is not there" in (page := terminal.wait_for(FOOTER))
+        assert "pdm run reset 1.1.2" in page
+        assert "Mend it and save, and grading goes on." in page
         save(checkout, SOLVED)
         assert "All of it has passed." in terminal.wait_for(FOOTER)
         terminal.type("q")
@@ -211,9 +248,8 @@ def test_a_reader_that_has_gone_ends_it(checkout):
 @pytest.mark.parametrize(
     ("typed", "line"),
     [
-        (["9.1"], "There is no week 9."),
-        (["--week", "1"], "--week 1 needs a day (of 1, 2, 3, 4, 5, 6, 7): pdm run watch --week 1 --day 1"),
-        (["--day", "1"], "--day 1 needs a week: pdm run watch --week 1 --day 1"),
+        (["9.1"], "There is no week 9; there is week 1."),
+        (["--day", "1"], "--day 1 needs a week:\n    pdm run watch --week 1 --day 1"),
         (["1.1", "--week", "1"], "Name a task or a day"),
     ],
 )
@@ -222,4 +258,4 @@ def test_wrong_use_is_one_line(checkout: Path, typed, line):
     out, _ = process.communicate(timeout=20)
     assert process.returncode == 2
     assert out.startswith(line)
-    assert out.count("\n") == 1
+    assert out.count("\n") == 1 + line.count("\n")

@@ -217,17 +217,25 @@ def block_without_a_norm(program):
     return mx.array(1.0)
 
 
-@day.probe("1.5.2")
-def block_longest_sequence(program):
-    """0 if the layer takes as many tokens as the config allows, 1 if not; nothing is computed, which would be slow."""
-    length = 2049
-    model = random_model(QWEN3, 27, num_attention_heads=1, num_key_value_heads=1, max_position_embeddings=length)
+def refuses(program, length, allowed):
+    """Whether a layer takes so many tokens under a config that allows so many: 1 if not. Nothing is computed: slow."""
+    model = random_model(QWEN3, 27, num_attention_heads=1, num_key_value_heads=1, max_position_embeddings=allowed)
     layer = program(ModelConfig.from_dict(model.config), model.layer(0))
     try:
         layer(normals(27)(1, length, model.config["hidden_size"]), "causal")
     except ValueError:
         return mx.array(1.0)
     return mx.array(0.0)
+
+
+@day.probe("1.5.2")
+def block_longest_sequence(program):
+    return refuses(program, 2049, 2049)
+
+
+@day.probe("1.5.2")
+def block_one_token_too_many(program):
+    return refuses(program, 5, 4)
 
 
 class Block(Qwen3TransformerBlock):
@@ -473,6 +481,16 @@ class PositionsOfAFixedNumber(Block):
 
 
 @day.wrong(
+    "1.5.2", "room-for-more",
+    fact="the layer has room for more tokens than the config allows",
+    question="Which of the config's entries does your attention not receive?",
+)  # fmt: skip
+class RoomForMore(Block):
+    def __init__(self, config, weights):
+        super().__init__(dataclasses.replace(config, max_position_embeddings=32768), weights)
+
+
+@day.wrong(
     "1.5.2", "eps-default",
     fact="no norm of the layer gets the config's eps",
     question="How many norms does a layer hold, and which eps do they get?",
@@ -551,6 +569,10 @@ class OperatorsOfMlx:
         self.config, self.weights = config, {name: weights[name] for name in needed(config)}
 
     def __call__(self, x, mask=None):
+        if x.shape[1] > self.config.max_position_embeddings:
+            raise ValueError(
+                f"{x.shape[1]} tokens, but max_position_embeddings is {self.config.max_position_embeddings}"
+            )
         return by_operators(x, self.config, self.weights, mask)
 
 

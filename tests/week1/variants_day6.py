@@ -379,6 +379,11 @@ def encode_overlapping_specials(program):
 
 
 @day.probe("1.6.3")
+def encode_decomposed_specials(program):
+    return encoded(program, ["is e\u0301 is"], specials={"e\u0301": 300})
+
+
+@day.probe("1.6.3")
 def encode_another_pattern(program):
     return encoded(program, ["that is a dog"], pattern=r"\s|\S")
 
@@ -429,6 +434,16 @@ def always_nfc(self, text):
 )  # fmt: skip
 def nfkc(self, text):
     return encode_with(self, text, lambda self, t: part_ids(self, t, self.normalization and "NFKC"))
+
+
+@day.wrong(
+    "1.6.3", "normalised-first",
+    fact="the whole text is normalised before special tokens are looked for",
+    question="A special token is found as it stands. What if it was written in another form?",
+)  # fmt: skip
+def normalised_first(self, text):
+    text = unicodedata.normalize(self.normalization, text) if self.normalization else text
+    return encode_with(self, text)
 
 
 @day.wrong(

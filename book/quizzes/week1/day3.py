@@ -21,7 +21,7 @@ quiz = Quiz()
     },
 )
 def keys_in_sight(causal_mask: Any) -> str:
-    first, second = mx.sum(causal_mask(2, 4, mx.float32) == 0, axis=-1).tolist()
+    first, second = (mx.sum(row == 0).item() for row in causal_mask(2, 4, mx.float32))
     return f"{first} and {second}"
 
 

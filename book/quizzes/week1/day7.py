@@ -17,7 +17,7 @@ def _logits() -> mx.array:
 
 def _left(logits: mx.array) -> str:
     """The words that a filter leaves."""
-    return ", ".join(f"*{word}*" for word, logit in zip(WORDS, logits[0].tolist(), strict=True) if logit > -mx.inf)
+    return ", ".join(f"*{word}*" for word, kept in zip(WORDS, logits[0] > -mx.inf, strict=True) if kept.item())
 
 
 @quiz.question(

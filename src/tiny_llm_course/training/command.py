@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from ..screen import say
 from .preparing import prepare
 from .recipe import Recipe
 from .trainer import Job, Report, Run, assist, join
@@ -32,30 +33,30 @@ def train(
     """Train the recipe's model on texts, to the end or until Ctrl-C; the exit code."""
     job = prepare(recipe, texts, out, device, workers, teacher)
     by = f"{job.workers} process{'es' * (job.workers > 1)}"
-    print(f"{len(job.stories)} stories to train on, {len(job.held_out)} held out; {job.device}, {by}", flush=True)
+    say(f"{len(job.stories)} stories to train on, {len(job.held_out)} held out; {job.device}, {by}")
     with tempfile.TemporaryDirectory() as meeting, _assistants(job, f"{meeting}/meeting"):
         if job.workers > 1:
             join(0, job, f"{meeting}/meeting")
         run = Run(job)
         if run.step:
-            print(f"Resumed at step {run.step} of {recipe.schedule.steps}.")
+            say(f"Resumed at step {run.step} of {recipe.schedule.steps}.")
         weights = sum(w.numel() for w in run.model.parameters())
         guessing = math.log(recipe.architecture.vocab_size)
-        print(f"{recipe.name}: {weights:,} weights; a loss of {guessing:.2f} is guessing", flush=True)
+        say(f"{recipe.name}: {weights:,} weights; a loss of {guessing:.2f} is guessing")
         with _progress(recipe, run.step) as report:
             try:
                 finished = run.go(report)
             except RuntimeError as error:
                 if job.workers == 1:
                     raise
-                print(f"A process of the run ended: {error}. The same command goes on from its last check.")
+                say(f"A process of the run ended: {error}. The same command goes on from its last check.")
                 return 1
     if not finished:
-        print(f"Stopped at step {run.step}. The same command goes on from there.")
+        say(f"Stopped at step {run.step}. The same command goes on from there.")
         return 130
     _write_record(run, texts)
     minutes = f"{run.seconds / 60:.0f} minutes of training"
-    print(f'Done in {minutes}. Try it: pdm run generate "Once upon a time" --model {out}')
+    say(f'Done in {minutes}. Try it: pdm run generate "Once upon a time" --model {out}')
     return 0
 
 
@@ -123,8 +124,8 @@ def _progress(recipe: Recipe, start: int) -> Iterator[Report]:
         figures = (
             f"loss {entry['loss']:.3f}, held out {entry['held_out_loss']:.3f}, {entry['bits_per_byte']:.3f} bits a byte"
         )
-        console.print(f"step {entry['step']}: {figures}; {left / 60:.0f} minutes left", markup=False)
-        console.print("  " + sample.replace("\n", "\n  "), markup=False, style="dim", soft_wrap=True)
+        say(f"step {entry['step']}: {figures}; {left / 60:.0f} minutes left")
+        say("  " + sample.replace("\n", "\n  "), dim=True)
 
     with bar:
         yield Report(step, check)

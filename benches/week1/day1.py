@@ -1,0 +1,37 @@
+"""Attention's time and memory, as the text grows."""
+
+from functools import partial
+
+import mlx.core as mx
+
+from tiny_llm.attention import scaled_dot_product_attention_simple
+from tiny_llm_course.measuring import Table, on_cpu, peak_memory, seconds
+
+D = 64
+
+
+def measure(quick: bool = False) -> Table:
+    """L tokens attend to each other, L doubling; beside it MLX's own operator."""
+    lengths = [16, 32] if quick else [256, 512, 1024, 2048]
+    heads = 1 if on_cpu() else 16  # a GPU with less to do would mostly be starting
+    scale = D**-0.5
+    mine, mlx = [], []
+    for length in lengths:
+        query, key, value = (mx.random.normal((heads, length, D)) for _ in range(3))
+        mx.eval(query, key, value)
+        mine.append(partial(scaled_dot_product_attention_simple, query, key, value))
+        batch = (query[None], key[None], value[None])
+        mlx.append(partial(mx.fast.scaled_dot_product_attention, *batch, scale=scale))
+    times = seconds(*mine, *mlx)
+    my_times, mlx_times = times[: len(lengths)], times[len(lengths) :]
+    memory, mlx_memory = list(map(peak_memory, mine)), list(map(peak_memory, mlx))
+    rows = []
+    for i, length in enumerate(lengths):
+        growth = my_times[i] / my_times[i - 1] if i else "-"
+        rows.append((length, my_times[i] * 1e3, growth, memory[i] / 2**20, mlx_times[i] * 1e3, mlx_memory[i] / 2**20))
+    return Table(
+        ("L", "ms", "times the row above", "MiB", "MLX: ms", "MLX: MiB"),
+        tuple(rows),
+        f"The last doubling of L takes {my_times[-1] / my_times[-2]:.1f} times the time and "
+        f"{memory[-1] / memory[-2]:.1f} times the memory, for L x L scores.",
+    )

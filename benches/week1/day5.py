@@ -1,0 +1,90 @@
+"""Where the weights, the arithmetic and the time of a whole model are."""
+
+from collections.abc import Callable
+from functools import partial
+
+import mlx.core as mx
+
+from tiny_llm.config import ModelConfig
+from tiny_llm.embedding import Embedding
+from tiny_llm.layer_norm import RMSNorm
+from tiny_llm.qwen3 import Qwen3MLP, Qwen3Model, Qwen3MultiHeadAttention
+from tiny_llm_course.checkpoint import load_checkpoint
+from tiny_llm_course.engine import find_model
+from tiny_llm_course.measuring import Table, on_cpu, seconds
+
+# What config.json of Qwen3-0.6B says. Its weights are not needed: they are only counted.
+QWEN3 = ModelConfig("qwen3", 1024, 28, 3072, 16, 8, 128, 151936, 1e-6, 1e6, 40960, True)
+
+Layer = Callable[[mx.array], mx.array]
+
+
+def measure(quick: bool = False) -> Table:
+    """The model that comes with the course, part by part and whole; beside it Qwen3-0.6B."""
+    length = 8 if quick else 256 if on_cpu() else 1024  # a GPU with less to do would mostly be starting
+    checkpoint = load_checkpoint(find_model(None), mx.float32)
+    config = ModelConfig.from_dict(checkpoint.config)
+    x, tokens = mx.random.normal((1, length, config.hidden_size)), mx.arange(length)[None]
+    parts = _parts(config, checkpoint.weights)
+    model = Qwen3Model(config, checkpoint.weights)
+    *times, whole = seconds(*(partial(_each, layers, x) for layers in parts.values()), partial(model, tokens))
+    small, large = _counts(config, length), _counts(QWEN3, length)
+    rows = []
+    for name, taken in zip(parts, times, strict=True):
+        (weights, macs), (large_weights, large_macs) = _percent(small, name), _percent(large, name)
+        rows.append((name, weights, macs, 100 * taken / whole, large_weights, large_macs))
+    all_weights, all_macs = (sum(count[i] for count in small.values()) for i in (0, 1))
+    return Table(
+        ("part", "weights %", "MACs %", "time %", "Qwen3-0.6B: weights %", "MACs %"),
+        tuple(rows),
+        f"The whole model ({all_weights / 1e6:.2f} million weights) takes {whole * 1e3:.0f} ms for {length} tokens, "
+        f"that is {all_macs * length / whole / 1e9:.1f} billion MACs (multiplications, each with its addition) a "
+        f"second. The parts, each by itself, add up to {100 * sum(times) / whole:.0f} % of that time.",
+    )
+
+
+def _parts(config: ModelConfig, weights: dict[str, mx.array]) -> dict[str, list[Layer]]:
+    """The model taken apart: everything of a kind, from all layers."""
+    numbers = range(config.num_hidden_layers)
+
+    def of(layer: int, *names: str) -> list[mx.array]:
+        return [weights[f"model.layers.{layer}.{name}.weight"] for name in names]
+
+    sizes = (config.hidden_size, config.num_attention_heads, config.num_key_value_heads, config.head_dim)
+    attention: list[Layer] = []
+    mlp: list[Layer] = []
+    norms: list[Layer] = [RMSNorm(config.hidden_size, weights["model.norm.weight"])]
+    for i in numbers:
+        projections = of(i, *(f"self_attn.{name}_proj" for name in "qkvo"))
+        q_norm, k_norm = of(i, "self_attn.q_norm", "self_attn.k_norm")
+        layer = Qwen3MultiHeadAttention(*sizes, *projections, q_norm=q_norm, k_norm=k_norm, theta=config.rope_theta)
+        attention.append(partial(layer, mask="causal"))
+        gate_up_down = of(i, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
+        mlp.append(Qwen3MLP(config.hidden_size, config.intermediate_size, *gate_up_down))
+        norms += [RMSNorm(config.hidden_size, w) for w in of(i, "input_layernorm", "post_attention_layernorm")]
+    head = Embedding(config.vocab_size, config.hidden_size, weights["model.embed_tokens.weight"])
+    return {"attention": attention, "MLP": mlp, "norms": norms, "head": [head.as_linear]}
+
+
+def _counts(config: ModelConfig, length: int) -> dict[str, tuple[int, int]]:
+    """Weights, and MACs for each of `length` tokens, by part. The table is the head's, and counted once."""
+    layers, size, head_dim = config.num_hidden_layers, config.hidden_size, config.head_dim
+    heads, kv_heads = config.num_attention_heads, config.num_key_value_heads
+    projections = 2 * size * (heads + kv_heads) * head_dim
+    mlp, norms, head = 3 * size * config.intermediate_size, (2 * layers + 1) * size, config.vocab_size * size
+    return {
+        "attention": (layers * (projections + 2 * head_dim), layers * (projections + 2 * heads * head_dim * length)),
+        "MLP": (layers * mlp, layers * mlp),
+        "norms": (norms, 3 * norms),  # the square, by the root, by the weight
+        "head": (head, head),
+    }
+
+
+def _percent(counts: dict[str, tuple[int, int]], name: str) -> tuple[float, float]:
+    """The part's share of both counts."""
+    weights, macs = (100 * counts[name][i] / sum(count[i] for count in counts.values()) for i in (0, 1))
+    return weights, macs
+
+
+def _each(layers: list[Layer], x: mx.array) -> list[mx.array]:
+    return [layer(x) for layer in layers]

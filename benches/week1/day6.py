@@ -1,0 +1,34 @@
+"""What the next token costs, as the text grows and nothing is kept."""
+
+from functools import partial
+
+import mlx.core as mx
+
+from tiny_llm.config import ModelConfig
+from tiny_llm.generate import generate_tokens
+from tiny_llm.qwen3 import Qwen3Model
+from tiny_llm_course.checkpoint import load_checkpoint
+from tiny_llm_course.engine import find_model
+from tiny_llm_course.measuring import Table, on_cpu, seconds
+
+
+def measure(quick: bool = False) -> Table:
+    """One step of generation after texts of different lengths, with the model that comes with the course."""
+    lengths = [1, 10, 50, 100, 200] if on_cpu() else [1, 10, 100, 500, 1000, 2000]  # a GPU needs more to do
+    if quick:
+        lengths = lengths[:2]
+    checkpoint = load_checkpoint(find_model(None), mx.float32)
+    model = Qwen3Model(ModelConfig.from_dict(checkpoint.config), checkpoint.weights)
+    # The same token again and again: what a token says makes no difference to how long it takes.
+    times = seconds(*(partial(_next_token, model, [258] * length) for length in lengths))
+    rows = [(n, taken * 1e3, taken / times[0]) for n, taken in zip(lengths, times, strict=True)]
+    return Table(
+        ("tokens so far", "the next, ms", "times the first row"),
+        tuple(rows),
+        f"After {lengths[-1]} tokens the next takes {times[-1] / times[1]:.0f} times as long as after {lengths[1]}, "
+        f"and {times[-1] / times[0]:.0f} times as long as after 1: all are computed again, for one that is new.",
+    )
+
+
+def _next_token(model: Qwen3Model, text: list[int]) -> int:
+    return next(generate_tokens(model, text, 1))

@@ -1,0 +1,44 @@
+"""How `--help` is laid out on a terminal, which may be narrower than click reckons with."""
+
+from collections.abc import Iterable
+
+import click
+
+from .wrapping import cells, wrapped
+
+WIDEST = 80  # columns; longer lines are hard to read
+
+
+class HelpText(click.HelpFormatter):
+    """Click's, with our line breaks: no word and no command is broken, and names leave their meanings some room."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Write how the command is typed."""
+        self.write("\n".join(wrapped(f"{prefix or 'Usage: '}{prog} {args}", self.width)) + "\n")
+
+    def write_text(self, text: str) -> None:
+        """Write some paragraphs."""
+        paragraphs = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+        self.write("\n\n".join(self._block(paragraph, self.current_indent) for paragraph in paragraphs) + "\n")
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Write names on the left and what they mean on the right; below a name that is too long for its column."""
+        rows = list(rows)
+        widest = min(max((cells(name) for name, _ in rows), default=0), col_max, (self.width - 20) // 2)
+        column = self.current_indent + widest + col_spacing
+        for name, meaning in rows:
+            left = f"{' ' * self.current_indent}{name}"
+            right = self._block(meaning, column)
+            if not meaning:
+                right = left
+            elif cells(name) <= widest and right.startswith(" " * column):
+                right = f"{left}{right[cells(left) :]}"
+            else:
+                right = f"{left}\n{right}"
+            self.write(f"{right}\n")
+
+    def _block(self, text: str, indent: int) -> str:
+        """Some text, set in; by less if a word needs the room."""
+        longest = max(map(cells, text.split()), default=0)
+        margin = " " * max(0, min(indent, self.width - longest))
+        return "\n".join(f"{margin}{line}" for line in wrapped(text, self.width - len(margin), hanging=False))

@@ -1,0 +1,72 @@
+"""How well text and lines stand out, where axe does not look: in drawings, and in every state of a widget.
+
+WCAG's contrast of two colours. Text is held against what lies under it, 4.5 to 1; a line that is drawn, against the
+page, 3 to 1. Both are looked for on the page and in the shadows of its widgets.
+"""
+
+FAINT = """
+() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => {
+    const part = (value) => (value <= 10.31475 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  };
+  const contrast = (...colours) => {
+    const [dark, bright] = colours.map(light).sort((a, b) => a - b);
+    return (bright + 0.05) / (dark + 0.05);
+  };
+  // What `ground` becomes under a colour, which may be transparent in several ways.
+  const under = (ground, colour, opacity = 1) => {
+    const [r, g, b, a] = rgba(colour);
+    return [r, g, b].map((value, i) => (value * a * opacity) / 255 + ground[i] * (1 - (a * opacity) / 255));
+  };
+  const page = rgba(getComputedStyle(document.documentElement).getPropertyValue("--bg")).slice(0, 3);
+  const faint = [];
+  const look = (name, top, ground, least) => {
+    const found = contrast(top, ground);
+    if (found < least) faint.push(`${name}: ${found.toFixed(2)}`);
+  };
+  const painted = (part, kind, ground) => {
+    const style = getComputedStyle(part);
+    return style[kind] === "none" ? null : under(ground, style[kind], style[`${kind}Opacity`] * style.opacity);
+  };
+
+  const drawing = (svg) => {
+    const shapes = [...svg.querySelectorAll("path, line, circle, rect, polygon, polyline, ellipse")];
+    for (const text of svg.querySelectorAll("text")) {
+      const box = text.getBoundingClientRect();
+      const middle = new DOMPoint(box.x + box.width / 2, box.y + box.height / 2);
+      const covers = (shape) =>
+        shape.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING &&
+        shape.isPointInFill(middle.matrixTransform(shape.getScreenCTM().inverse()));
+      const ground = shapes.filter(covers).reduce((below, shape) => painted(shape, "fill", below) || below, page);
+      if (text.textContent.trim()) look(text.textContent.trim(), painted(text, "fill", ground), ground, 4.5);
+    }
+    for (const shape of shapes) {
+      const line = painted(shape, "stroke", page);
+      if (line) look(`<${shape.tagName} class="${shape.getAttribute("class") || ""}">`, line, page, 3);
+    }
+  };
+
+  document.querySelectorAll("main svg:not(.katex svg):not(pre svg):not(button svg)").forEach(drawing);
+  for (const { shadowRoot } of document.querySelectorAll("main *")) {
+    if (!shadowRoot) continue;
+    shadowRoot.querySelectorAll("svg").forEach(drawing);
+    for (const part of shadowRoot.querySelectorAll(".live *:not(svg, svg *, style, option)")) {
+      const words = [...part.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+      if (!words.length || !part.checkVisibility()) continue;
+      const around = [];
+      for (let at = part; at; at = at.parentElement) around.unshift(getComputedStyle(at).backgroundColor);
+      const ground = around.reduce((below, colour) => under(below, colour), page);
+      look(words[0].data.trim(), under(ground, getComputedStyle(part).color), ground, 4.5);
+    }
+  }
+  return faint;
+}
+"""

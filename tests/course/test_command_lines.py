@@ -1,0 +1,173 @@
+"""What is typed nearly right, or wrong: one line on what is wrong, then what to type; exit code 2, and no traceback."""
+
+import re
+import shlex
+import tomllib
+
+import pytest
+
+from tiny_llm_course import cli, progress
+from tiny_llm_course.paths import ROOT
+from tiny_llm_course.registry import load_course
+from tiny_llm_course.selection import selected, spelled
+from tiny_llm_course.transcripts import Scenario, checkout_for, run
+
+NO_TASK = "is not a task. A task is named like 1.1.2, a day like 1.1, a week like 1."
+ONE_DAY = "1.1.1 Softmax, 1.1.2 Scaled dot-product attention, 1.1.3 Linear, 1.1.4 Multi-head attention."
+WRONG = {
+    # Tasks, days and weeks that are not there, by every command that takes them.
+    "test 1.1.9": "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3, 1.1.4.",
+    "test 1.8": "There is no day 8 in week 1; there are days 1 to 7.",
+    "test 1.8.1": "There is no day 8 in week 1; there are days 1 to 7.",
+    "test 9": "There is no week 9; there is week 1.",
+    "test --week 9": "There is no week 9; there is week 1.",
+    "test --week 1 --day 9": "There is no day 9 in week 1; there are days 1 to 7.",
+    "test --week -1": "There is no week -1; there is week 1.",
+    "test --week 0 --day 1": "There is no week 0; there is week 1.",
+    "watch 1.9": "There is no day 9 in week 1; there are days 1 to 7.",
+    "watch --week 2": "There is no week 2; there is week 1.",
+    "status 2": "There is no week 2; there is week 1.",
+    "borrow 1.1.9": "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3, 1.1.4.",
+    "return 1.9": "There is no day 9 in week 1; there are days 1 to 7.",
+    "reset 1.1.1 1.1.9": "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3, 1.1.4.",
+    "export --format json 1.9": "There is no day 9 in week 1; there are days 1 to 7.",
+    "hint 1.1.9": "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3, 1.1.4.",
+    "compare 3.1.1": "There is no week 3; there is week 1.",
+    # Names that are none, and what they may have meant.
+    "test banana": f"'banana' {NO_TASK}",
+    "test ''": f"'' {NO_TASK}",
+    "test week1": f"'week1' {NO_TASK} Did you mean 1?",
+    "test day 1": f"'day 1' {NO_TASK} Did you mean 1.1?",
+    "watch week 1 day 2": f"'week 1 day 2' {NO_TASK} Did you mean 1.2?",
+    "status day2": f"'day2' {NO_TASK} Did you mean 1.2?",
+    "borrow w1d2": f"'w1d2' {NO_TASK} Did you mean 1.2?",
+    "test 1,1": f"'1,1' {NO_TASK} Did you mean 1.1?",
+    "test 1.1.": f"'1.1.' {NO_TASK} Did you mean 1.1?",
+    "test \uff11.\uff11": f"'\uff11.\uff11' {NO_TASK} Did you mean 1.1?",
+    "test \u0661.\u0661": f"'\u0661.\u0661' {NO_TASK} Did you mean 1.1?",
+    "test 1.1.1.1": f"'1.1.1.1' {NO_TASK}",
+    "test softmax": f"'softmax' {NO_TASK} Did you mean 1.1.1?",
+    "reset sofmax": f"'sofmax' {NO_TASK} Did you mean 1.1.1?",
+    "hint 'Multi-head attention'": f"'Multi-head attention' {NO_TASK} Did you mean 1.1.4?",
+    "test src/tiny_llm/basics.py": f"'src/tiny_llm/basics.py' {NO_TASK} Did you mean 1.1.1, 1.1.3, 1.4.2?",
+    "test tests/week1/test_day1.py": f"'tests/week1/test_day1.py' {NO_TASK} Did you mean 1.1?",
+    "return nothing": f"'nothing' {NO_TASK}",
+    "export --format json all": f"'all' {NO_TASK}",
+    # A task is wanted.
+    "hint": "hint takes a task. You may mean 1.1.1 Softmax:\npdm run hint 1.1.1",
+    "compare": "compare takes a task. You may mean 1.1.1 Softmax:\npdm run compare 1.1.1",
+    "hint 1.1": f"1.1 is a day, and hint takes one task of it: {ONE_DAY}\npdm run hint 1.1.1",
+    "compare 1.1": f"1.1 is a day, and compare takes one task of it: {ONE_DAY}\npdm run compare 1.1.1",
+    "hint 1": "1 is a week, and hint takes one task:\npdm run hint 1.1.1",
+    "compare 1.1.1 1.1.2": "compare takes one task at a time:\npdm run compare 1.1.1",
+    "reset": "Say what to reset, a task or a day:\npdm run reset 1.1.1",
+    # Options.
+    "test 1.1 --week 1": "Name a task or a day either as 1.1.2 or with --week and --day, not both.",
+    "status 1.1 --day 1": "Name a task or a day either as 1.1.2 or with --week and --day, not both.",
+    "test --day 2": "--day 2 needs a week:\npdm run test --week 1 --day 2",
+    "borrow --day 2": "--day 2 needs a week:\npdm run borrow --week 1 --day 2",
+    "export --format json --day 2": "--day 2 needs a week:\npdm run export --format json --week 1 --day 2",
+    "test --week one": "Invalid value for '--week': 'one' is not a valid integer.\npdm run test --help",
+    "test --week": "Option '--week' requires an argument.\npdm run test --help",
+    "test --wek 1": "No such option '--wek'. Did you mean '--week'?\npdm run test --help",
+    "test -week 1": "No such option '-week'. Did you mean '--week'?",
+    "test -k task_1": "No such option '-k'. pytest's options come after a day and --:\npdm run test 1.1 -- -k ...",
+    "--week 1 test": "No such option '--week'. Options come after the command:\npdm run help",
+    "test --time-limit nan": "Invalid value for '--time-limit': nan is not a finite number.\npdm run test --help",
+    "test --oracle jax": "Invalid value for '--oracle': 'jax' is not one of 'recorded', 'torch'.\npdm run test --help",
+    "hint 1.1.1 --next": "No such option '--next'.\npdm run hint --help",
+    "return 1.1 --all": "Name tasks or days, or say --all, not both.",
+    "export 1.1": "Say which format (junit, json, gradescope):\npdm run export --format junit --out verdicts.xml",
+    "generate": "Missing argument 'PROMPT'.\npdm run generate --help",
+    "generate Once upon": "Got unexpected extra argument (upon)\npdm run generate --help",
+    "generate Once --model /nowhere": "/nowhere is neither a checkpoint's folder nor an id of the Hub.",
+    "chat hello": "Got unexpected extra argument (hello)\npdm run chat --help",
+    "doctor 1.1": "Got unexpected extra argument (1.1)\npdm run doctor --help",
+    # Commands.
+    "tset 1.1": "There is no command 'tset'. You may mean:\npdm run test 1.1",
+    "statsu": "There is no command 'statsu'. You may mean:\npdm run status",
+    "hints 1.1.2": "There is no command 'hints'. You may mean:\npdm run hint 1.1.2",
+    "gen 'Once upon'": "There is no command 'gen'. All of them:\npdm run help",
+    "genrate 'Once upon'": "There is no command 'genrate'. You may mean:\npdm run generate 'Once upon'",
+    "1.1.2": "There is no command '1.1.2'. You may mean:\npdm run test 1.1.2",
+    "banana": "There is no command 'banana'. All of them:\npdm run help",
+    "help tset": "There is no command 'tset'. You may mean:\npdm run test --help",
+    "dev chekc": "There is no command 'chekc'. You may mean:\npdm run dev check",
+    "dev banana": "There is no command 'banana'. All of them:\npdm run dev --help",
+}
+
+
+@pytest.fixture
+def typed(monkeypatch, capsys, tmp_path):
+    """The program in this process, with a memory of its own: the exit code and the two outputs."""
+    monkeypatch.setattr(progress, "FILE", tmp_path / "progress.json")
+    monkeypatch.setattr(cli.signal, "signal", lambda number, handler: None)
+
+    def run(line):
+        monkeypatch.setattr(cli.sys, "argv", ["tiny-llm", *shlex.split(line)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize(("line", "said"), WRONG.items(), ids=WRONG)
+def test_a_mistake_is_one_line_and_what_to_type(typed, line, said):
+    what, *commands = said.split("\n")
+    lines = [what, *(f"    {command}" for command in commands)]
+    assert typed(line) == (2, "", "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("line", ["", "help", "--help", "-h"])
+def test_without_a_command_all_are_listed_with_one_next_step(typed, line):
+    code, out, err = typed(line)
+    assert (code, err) == (0, "")
+    names = re.findall(r"^  ([a-z]+) +[A-Z]", out, re.MULTILINE)
+    assert sorted(names) == sorted(name for name, command in cli.cli.commands.items() if not command.hidden)
+    assert out.count("pdm run ") == 2, "in the usage, and the next step"
+    assert out.endswith("  Where you are, and what to do next: pdm run status\n")
+    assert not re.search(r"\.\.\.\n", out.partition("\n\n")[2]), "no description is cut"
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("line", ["help test", "test --help", "test -h"])
+def test_help_is_on_a_command_too(typed, line):
+    assert typed(line) == typed("test --help")
+    assert typed(line)[1].startswith("Usage: pdm run test [OPTIONS] [1.1.2 | 1.1 | 1]...\n")
+
+
+def test_the_maintainers_commands_are_listed_too(typed):
+    code, out, _ = typed("dev")
+    assert code == 0
+    assert "  transcripts " in out
+
+
+def test_pdm_describes_its_scripts_in_the_same_words():
+    """`pdm run --list` shows them; a bare `pdm run` is PDM's own, and opens Python."""
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pdm"]["scripts"]
+    for name, command in cli.cli.commands.items():
+        assert scripts[name]["cmd"] == f"python src/tiny_llm_course/bootstrap.py {name}"
+        assert scripts[name]["help"] == command.short_help
+
+
+def test_a_task_of_a_day_is_proposed_where_the_learner_is(typed, monkeypatch):
+    monkeypatch.setattr(progress, "status_of", lambda task: "passed" if task in ("1.1.1", "1.1.2") else None)
+    assert typed("hint 1.1")[2].endswith("\n    pdm run hint 1.1.3\n")
+    assert typed("compare 1.1")[2].endswith("\n    pdm run compare 1.1.1\n")
+    assert typed("hint")[2] == "hint takes a task. You may mean 1.1.3 Linear:\n    pdm run hint 1.1.3\n"
+
+
+def test_a_week_is_named_in_two_ways():
+    assert selected((), 1, None) == selected(("1",), None, None) == list(load_course().tasks())
+    assert list(selected((), 1, 2)) == selected(("1.2",), None, None)
+    assert (spelled((), 1, None), spelled((), 1, 2), spelled(("1.1.2", "1.2"), None, None)) == ("1", "1.2", "1.1.2 1.2")
+
+
+def test_a_week_of_the_learner_is_graded():
+    with checkout_for(Scenario("week", (), solved=("1.1.1",))) as checkout:
+        done = run("test --week 1 -- -k mlx", checkout)
+    assert done.returncode == 1
+    assert "✓ 1.1.1 Softmax: passed, " in done.stdout
+    assert "○ 1.2.2 RoPE: not started\n" in done.stdout
+    assert re.search(r"\n1 of \d+ tasks passed in all\.\n\Z", done.stdout)
