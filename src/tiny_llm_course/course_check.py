@@ -9,6 +9,7 @@ from functools import partial
 from multiprocessing import get_context
 
 from . import listings, stubs, transcripts
+from .day_files import must_be_there, variants_path
 from .paths import BOOK, LEARNER, SOLUTION
 from .planted import Claims, claims_of
 from .proof import Proof, prove_day
@@ -21,13 +22,18 @@ LEAST_WRONG, LEAST_ACCEPTED, HINTS = 4, 1, 3
 def main(days: Sequence[Day], as_json: bool) -> int:
     """Check some days; print the problems and one line of counts, or the table; exit code 1 if there is a problem."""
     started = time.monotonic()
-    problems = _stub_problems() + listings.differences()
+    for day in days:
+        must_be_there(day)
     proofs: list[Proof] = []
     claims: list[Claims] = []
-    # Each day in processes of its own: they share nothing, and there is more than one core.
+    # Each day in a process of its own: they share nothing, and there is more than one core. The longest first, so that
+    # none is left over at the end.
     with ProcessPoolExecutor(mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        proven, claimed = pool.map(_check_day, days), pool.map(claims_of, days)
-        for day, (found, its_proofs), its_claims in zip(days, proven, claimed, strict=True):
+        longest_first = sorted(days, key=lambda day: variants_path(day).stat().st_size, reverse=True)
+        checked = {day: pool.submit(_check_day, day) for day in longest_first}
+        problems = _stub_problems() + listings.differences()
+        for day in days:
+            found, its_proofs, its_claims = checked[day].result()
             proofs += its_proofs
             claims += its_claims
             problems += [f"week {day.week}, day {day.number}: {problem}" for problem in found]
@@ -45,10 +51,11 @@ def main(days: Sequence[Day], as_json: bool) -> int:
     return bool(problems)
 
 
-def _check_day(day: Day) -> tuple[list[str], list[Proof]]:
-    """A day's problems, and the proofs of its tasks."""
+def _check_day(day: Day) -> tuple[list[str], list[Proof], list[Claims]]:
+    """A day's problems, the proofs of its tasks, and what the diagnosis claims of them."""
     prover = prove_day(day)
-    return _day_problems(day) + [f"{test} grades no task" for test in prover.orphans], list(prover.proofs.values())
+    problems = _day_problems(day) + [f"{test} grades no task" for test in prover.orphans]
+    return problems, list(prover.proofs.values()), claims_of(day, prover.variants)
 
 
 def total(found: Sequence[Proof | Claims], key: str) -> int:

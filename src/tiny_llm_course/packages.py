@@ -7,8 +7,8 @@ module that raises what the import raised, whenever something of it is used.
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import _lru_cache_wrapper
 from pathlib import Path
 from types import ModuleType
@@ -105,30 +105,45 @@ def program(target: Target, package: str = "tiny_llm") -> Any:
     return found
 
 
-@contextmanager
-def installed(target: Target, replacement: Callable[..., Any]) -> Iterator[None]:
+def installed(target: Target, replacement: Callable[..., Any]) -> AbstractContextManager[None]:
     """While the block runs, `tiny_llm` has another program as the target, wherever and as whatever it was imported."""
-    original = program(target)
-    *path, last = target.name.split(".")
-    if path:
-        places: list[tuple[Any, str]] = [(program(Target(target.module, ".".join(path))), last)]
-    else:
-        modules = [m for name, m in sys.modules.items() if name.startswith("tiny_llm.")]
-        places = [(m, key) for m in modules for key, value in vars(m).items() if value is original]
-    for holder, key in places:
+    return all_installed({target: replacement})
+
+
+@contextmanager
+def all_installed(replacements: Mapping[Target, Callable[..., Any]]) -> Iterator[None]:
+    """The same for several targets."""
+    places: list[tuple[Any, str, Any, Any]] = []  # a module or class, a name in it, what it stands and shall stand for
+    functions: dict[int, tuple[Any, Any]] = {}
+    for target, replacement in replacements.items():
+        original = program(target)
+        *path, last = target.name.split(".")
+        if path:
+            places.append((program(Target(target.module, ".".join(path))), last, original, replacement))
+        else:
+            functions[id(original)] = original, replacement
+    for module in _modules():
+        found = [(key, functions[id(value)]) for key, value in vars(module).items() if id(value) in functions]
+        places += [(module, key, *both) for key, both in found]
+    for holder, key, _, replacement in places:
         setattr(holder, key, replacement)
     _forget()
     try:
         yield
     finally:
-        for holder, key in places:
+        for holder, key, original, _ in places:
             setattr(holder, key, original)
         _forget()
 
 
+def _modules() -> list[ModuleType]:
+    """The modules of `tiny_llm` that have been imported."""
+    return [module for name, module in sys.modules.items() if name.startswith("tiny_llm.")]
+
+
 def _forget() -> None:
     """Empty the caches of `tiny_llm`: what they hold was computed by another program."""
-    for module in [m for name, m in sys.modules.items() if name.startswith("tiny_llm.")]:
+    for module in _modules():
         for value in vars(module).values():
             if isinstance(value, _lru_cache_wrapper):
                 value.cache_clear()

@@ -50,9 +50,9 @@ class Claims:
 class Planter:
     """Plants faults for the tasks of a day, in this process, whose `tiny_llm` is the solution."""
 
-    def __init__(self, day: Day) -> None:
+    def __init__(self, day: Day, variants: Variants) -> None:
         course = load_course()
-        self._variants = load_variants(day)
+        self._variants = variants
         self._rebound = rebound(day)
         used = {course.task(need) for task in day.tasks for need in course.needs(task.id)}
         others = {key: load_variants(course.day(*key)) for key in sorted({(task.week, task.day) for task in used})}
@@ -159,11 +159,11 @@ def spread(items: Sequence[T]) -> list[T]:
     return [items[i * len(items) // MOST] for i in range(MOST)]
 
 
-def claims_of(day: Day) -> list[Claims]:
-    """The claims of a day's tasks, in a process that has imported no `tiny_llm` yet."""
+def claims_of(day: Day, variants: Variants) -> list[Claims]:
+    """The claims of a day's tasks, in a process that has imported no `tiny_llm` but the solution."""
     mx.set_default_device(mx.cpu)
     sys.path.insert(0, str(SOLUTION.parent))
-    planter = Planter(day)
+    planter = Planter(day, variants)
     return [planter.claims(task) for task in day.tasks]
 
 

@@ -6,6 +6,8 @@ own protocol runs the same collected tests on each.
 
 import contextlib
 import dataclasses
+import time
+from collections import Counter
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -18,6 +20,7 @@ from .registry import Day, Task
 from .variants import load_variants
 
 STUB_NAME = "tiny_llm_stub"
+SECONDS = pytest.StashKey[float]()  # that a test takes on the solution
 
 
 @dataclasses.dataclass
@@ -46,8 +49,8 @@ class Prover:
         self.proofs = {task.id: Proof(task.id) for task in day.tasks}
         self.orphans: list[str] = []
         self._day = day
-        self._variants = load_variants(day)
-        unknown = self._variants.tasks() - self.proofs.keys()
+        self.variants = load_variants(day)
+        unknown = self.variants.tasks() - self.proofs.keys()
         self.orphans += [f"a variant or probe of {task}" for task in sorted(unknown)]
         self._items: dict[str, list[pytest.Function]] = {task.id: [] for task in day.tasks}
 
@@ -64,22 +67,35 @@ class Prover:
             self._prove(task, self.proofs[task.id], self._items[task.id])
         return True
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
+        """Only that a check failed is of interest: pytest's traceback of it takes longer than most checks."""
+        if call.excinfo is None or call.excinfo.errisinstance(pytest.skip.Exception):
+            return None
+        assert call.when != "collect"
+        return pytest.TestReport(item.nodeid, item.location, {}, "failed", None, call.when)
+
     def _prove(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
         proof.checks = len(items)
         if not items:
             proof.problems.append(f"no test is named test_{task.tests}_...")
-        unsolved = [item.name for item in items if fails(item)]
+        unsolved = []
+        for item in items:
+            started = time.process_time()
+            if fails(item):
+                unsolved.append(item.name)
+            item.stash[SECONDS] = time.process_time() - started
         proof.pass_on_solution = len(items) - len(unsolved)
         proof.problems += [f"{name} fails on the solution" for name in unsolved]
         self._prove_stub(task, proof, items)
         self._prove_wrong(task, proof, items)
-        for variant in self._variants.accepted_of(task.id):
+        for variant in self.variants.accepted_of(task.id):
             proof.accepted += 1
             with installed(task.targets[0], variant.program):
                 failing = [item.name for item in items if fails(item)]
             proof.accepted_pass += not failing
             proof.problems += [f"{name} fails on the accepted program {variant.name}" for name in failing]
-            if self._variants.mistakes(task, variant.program):
+            if self.variants.mistakes(task, variant.program):
                 proof.problems.append(f"the accepted program {variant.name} is named as a mistake")
 
     def _prove_stub(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
@@ -92,14 +108,19 @@ class Prover:
         proof.fail_on_stub = len(items) - len(passing)
 
     def _prove_wrong(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
-        for variant in self._variants.wrong_of(task.id):
+        catches: Counter[pytest.Function] = Counter()
+        for variant in self.variants.wrong_of(task.id):
             proof.wrong += 1
+            # One test that fails is enough: first the quick ones, and those that have caught the most so far.
+            promising = sorted(items, key=lambda item: item.stash[SECONDS] / (1 + catches[item]))
             with installed(task.targets[0], variant.program):
-                if any(fails(item) for item in items):
+                catcher = next((item for item in promising if fails(item)), None)
+                if catcher:
                     proof.caught += 1
+                    catches[catcher] += 1
                 else:
                     proof.problems.append(f"the wrong program {variant.name} passes all tests")
-            names = [v.name for v in self._variants.mistakes(task, variant.program)]
+            names = [v.name for v in self.variants.mistakes(task, variant.program)]
             proof.named_at_all += bool(names)
             proof.named_as_one += len(names) == 1
             proof.named_rightly += variant.name in names

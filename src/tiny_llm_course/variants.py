@@ -12,13 +12,14 @@ import contextlib
 import dataclasses
 import io
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
 from .day_files import variants_path
-from .packages import SOLUTION_NAME, NotImportable, installed, program
+from .packages import SOLUTION_NAME, NotImportable, all_installed, program
 from .registry import Day, Task
 from .rounding import EPSILON, to_float64
 
@@ -55,7 +56,7 @@ class Variants:
         self._wrong: list[Variant] = []
         self._accepted: list[Variant] = []
         self._probes: list[tuple[str, Probe]] = []
-        self._known: dict[tuple[str, str], list[Outcome]] = {}
+        self._known: dict[tuple[str, str, int], Outcome] = {}
 
     def wrong(self, task: str, name: str, *, fact: str, question: str) -> Callable[[Program], Program]:
         """Decorate a program that must be caught by the task's own tests, and named."""
@@ -86,62 +87,72 @@ class Variants:
         closeness = 16 * EPSILON[mx.float32]
         return next((p.run for name, p in self._probes if name == task and p.closeness == closeness), None)
 
-    def outcomes(self, task: str, subject: Program) -> list[Outcome]:
-        """What a program computes on each probe of a task, its prints swallowed."""
-        return [_outcome(probe.run, subject) for name, probe in self._probes if name == task]
-
-    def equal(self, task: str, mine: list[Outcome], other: list[Outcome]) -> bool:
-        """The same on every probe; an error equals nothing."""
-        probes = [probe for name, probe in self._probes if name == task]
-        return all(_same(a, b, p.closeness) for a, b, p in zip(mine, other, probes, strict=True))
-
     def right(self, task: Task, subject: Program) -> bool:
         """Whether the program equals the solution on all probes."""
-        solved = self._known_outcomes(task.id, "", lambda: program(task.targets[0], SOLUTION_NAME))
-        return bool(solved) and self.equal(task.id, self.outcomes(task.id, subject), solved)
+        return bool(self._alike(task, subject, [_solution(task)]))
 
     def mistakes(self, task: Task, subject: Program) -> list[Variant]:
         """The wrong variants that the program equals on all probes; none if it equals the solution."""
-        mine = self.outcomes(task.id, subject)
-        if not mine or None in mine or self.right(task, subject):
-            return []
-        return [v for v in self.wrong_of(task.id) if self.equal(task.id, mine, self._outcomes_of(v))]
+        return self.diagnosis(task, subject, [])[0]
 
     def diagnosis(self, task: Task, subject: Program, needs: Sequence[Task]) -> tuple[list[Variant], list[Task]]:
         """What to tell of a failing program: the mistakes of its own, or the needs that it suffers from."""
-        if culprits := self.culprits(task, subject, needs):
-            return [], culprits
+        solution = _solution(task)
         with solved(needs):
-            return self.mistakes(task, subject), []
+            alike = self._alike(task, subject, [solution, *self.wrong_of(task.id)])
+        if solution not in alike:
+            return alike, []
+        return [], self._culprits(task, subject, needs)
 
-    def _outcomes_of(self, variant: Variant) -> list[Outcome]:
-        return self._known_outcomes(variant.task, variant.name, lambda: variant.program)
+    def _alike(self, task: Task, subject: Program, known: list[Variant]) -> list[Variant]:
+        """Those of some known programs that the program equals on every probe; an error equals nothing.
 
-    def _known_outcomes(self, task: str, name: str, subject: Callable[[], Program]) -> list[Outcome]:
-        """The outcomes of a variant, or of the solution under an empty name: computed once, they do not change."""
-        if (task, name) not in self._known:
-            self._known[task, name] = self.outcomes(task, subject())
-        return self._known[task, name]
+        Its prints are swallowed. It is not run on further probes when there is none left.
+        """
+        probes = [probe for name, probe in self._probes if name == task.id]
+        alike = known if probes else []
+        for number, probe in enumerate(probes):
+            if alike:
+                mine = _outcome(probe.run, subject)
+                alike = [v for v in alike if _same(mine, self._known_outcome(v, number, probe), probe.closeness)]
+        return alike
 
-    def culprits(self, task: Task, subject: Program, needs: Sequence[Task]) -> list[Task]:
+    def _known_outcome(self, variant: Variant, number: int, probe: Probe) -> Outcome:
+        """What a known program computes on its task's probe of a number: computed once, it does not change."""
+        key = variant.task, variant.name, number
+        if key not in self._known:
+            self._known[key] = _outcome(probe.run, variant.program)
+        return self._known[key]
+
+    def _culprits(self, task: Task, subject: Program, needs: Sequence[Task]) -> list[Task]:
         """The needs that make a right program wrong: with the solution's in their place it equals the solution.
 
-        As few as will do, and of two that would do the earlier: the later one is right as soon as that is. None if the
-        program itself is wrong, or nothing is.
+        As few as will do, and of two that would do the earlier: the later one is right as soon as that is. None if
+        nothing is wrong.
         """
 
-        def enough(chosen: Sequence[Task]) -> bool:
+        @cache
+        def enough(*chosen: Task) -> bool:
             with solved(chosen):
                 return self.right(task, subject)
 
-        if not needs or enough([]) or not enough(needs):
-            return []
-        chosen = list(needs)
-        for need in reversed(needs):
-            fewer = [other for other in chosen if other is not need]
-            if enough(fewer):
-                chosen = fewer
-        return chosen
+        def kept(before: Sequence[Task], some: Sequence[Task], after: Sequence[Task]) -> Sequence[Task]:
+            """Those of some needs that must be the solution's beside these others; all of them together are enough."""
+            if enough(*before, *after):
+                return []
+            if len(some) <= 1:
+                return some
+            # By halves: one wrong need of many is found in a few steps.
+            early, late = some[: len(some) // 2], some[len(some) // 2 :]
+            late = kept([*before, *early], late, after)
+            return [*kept(before, early, [*late, *after]), *late]
+
+        return list(kept([], needs, []))
+
+
+def _solution(task: Task) -> Variant:
+    """The solution among the known programs, under an empty name."""
+    return Variant(task.id, "", program(task.targets[0], SOLUTION_NAME))
 
 
 def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
@@ -157,10 +168,12 @@ def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
 @contextlib.contextmanager
 def solved(tasks: Sequence[Task]) -> Iterator[None]:
     """While the block runs, the targets of these tasks are the solution's."""
-    with contextlib.ExitStack() as stack:
-        for target in (target for task in tasks for target in task.targets):
-            with contextlib.suppress(NotImportable, AttributeError):  # a file or a function that is not there
-                stack.enter_context(installed(target, program(target, SOLUTION_NAME)))
+    replacements = {}
+    for target in (target for task in tasks for target in task.targets):
+        with contextlib.suppress(NotImportable, AttributeError):  # a file or a function that is not there
+            program(target)
+            replacements[target] = program(target, SOLUTION_NAME)
+    with all_installed(replacements):
         yield
 
 

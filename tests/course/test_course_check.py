@@ -44,7 +44,8 @@ def report():
         replace(checkout / "src" / "tiny_llm_course" / "tasks.toml", "difficulty = 2", "difficulty = 9")
         replace(checkout / "book" / "src" / "generated" / "1.1.3-hints.md", "reshape", "transpose")
         replace(checkout / "tests" / "course" / "transcripts" / "solution.txt", "passed", "failed")
-        done = run("dev check --json", checkout)
+        # Day 1, where the faults are, and a day that uses it: the whole course is for `dev check` itself.
+        done = run("dev check 1.1 1.3 --json", checkout)
         assert done.returncode == 1, done.stdout
         yield json.loads(done.stdout)
 
@@ -80,9 +81,9 @@ def test_the_figures_of_the_diagnosis(report):
     naming = report["naming"]
     assert naming["named"] == naming["correct"] == naming["wrong"] - 1
     assert naming["unique"] == naming["named"] - 2
-    assert report["culprits"]["planted"] > report["culprits"]["caught"] == report["culprits"]["traced"] > 100
+    assert report["culprits"]["planted"] > report["culprits"]["caught"] == report["culprits"]["traced"] > 30
     assert report["culprits"]["wrong_claims"] == 0
-    assert report["two_mistakes"]["programs"] > 500
+    assert report["two_mistakes"]["programs"] > 150
     assert report["two_mistakes"]["false_claims"] == 0
 
 

@@ -86,11 +86,11 @@ def test_a_right_program_on_a_wrong_need_is_told_apart():
     subject = program(attention.targets[0])
     with installed(softmax.targets[0], lambda x, axis: x - x):
         assert not variants.right(attention, subject)
-        assert variants.culprits(attention, subject, [softmax]) == [softmax]
-        no_scale = variants.wrong_of("1.1.2")[0].program
-        assert variants.culprits(attention, no_scale, [softmax]) == []
+        assert variants.diagnosis(attention, subject, [softmax]) == ([], [softmax])
+        no_scale = variants.wrong_of("1.1.2")[0]
+        assert variants.diagnosis(attention, no_scale.program, [softmax]) == ([no_scale], [])
     assert variants.right(attention, subject)
-    assert variants.culprits(attention, subject, [softmax]) == []
+    assert variants.diagnosis(attention, subject, [softmax]) == ([], [])
 
 
 @pytest.mark.usefixtures("solution_as_tiny_llm")
