@@ -59,7 +59,7 @@ class Guard:
             if sys.modules.get(name) is not module:
                 found = found or name
                 sys.modules[name] = module
-        for name in self._others.keys() - sys.modules.keys():
+        for name in [name for name in self._others if name not in sys.modules]:
             found = found or f"sys.modules[{name!r}]"
             sys.modules[name] = self._others[name]
         for name, holder, held in self._held:
