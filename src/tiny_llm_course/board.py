@@ -5,10 +5,10 @@ import enum
 from collections.abc import Iterable, Mapping
 
 from . import progress
-from .functions import fingerprint, module_path
+from .functions import fingerprint, holds_stub, module_path
 from .paths import LEARNER, ROOT
 from .registry import Task, load_course
-from .report import holds_stub, where
+from .report import where
 from .restoring import restoring
 
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()
@@ -47,7 +47,7 @@ def _standing(task: Task, borrowed: bool) -> Standing:
         return Standing(State.DONE, "done")
     if not _has_file(task):
         return Standing(State.NOT_STARTED, "its file is gone")
-    if holds_stub(task, PACKAGE):
+    if holds_stub(task, LEARNER) and not same:
         return Standing(State.NOT_STARTED, "not started")
     if not known:
         return Standing(State.TO_GRADE, "written, not graded yet")

@@ -4,6 +4,7 @@ Started as `python -m tiny_llm_course.child`, with the JSON of a `Job` on stdin.
 labelled and capped; a crash writes the Python lines it happened on to the job's second pipe.
 """
 
+import contextlib
 import dataclasses
 import faulthandler
 import io
@@ -18,11 +19,13 @@ from typing import Any
 import pytest
 
 from . import progress
+from .diagnosis import finding_of
 from .findings import Finding, Kind
 from .packages import NotImportable, program
-from .plugin import BROKEN, FINDING, GUARD, IMPORTING, TASK
+from .plugin import BROKEN, FINDING, GUARD, IMPORTING, TASK, graded_package
 from .registry import Task, load_course
 from .variants import Variant, load_variants
+from .workers import CHECK_BEGINS
 
 # What the tests of most days import: a process that is started ahead has it when its job comes.
 READY = ("hypothesis", "mlx.nn", "numpy")
@@ -39,7 +42,7 @@ class Job:
     events: int  # the file descriptor to write to
     trace: int  # the one for faulthandler
     secret: str  # begins every event: what else is written to the pipe is not from here
-    broken: dict[str, str]
+    broken: dict[str, dict[str, Any]]  # modules that cannot be imported, with the finding
     pytest_args: list[str]
 
 
@@ -78,7 +81,7 @@ class Reporter:
         self.prints: dict[str, Prints] = {}
         self.failed: dict[str, Task] = {}
         self.current = ""
-        self.not_started: set[str] = set()
+        self.settled: set[str] = set()
 
     def send(self, event: str, **data: Any) -> None:
         """One line to the harness, on a line of its own; a process that the learner's code has forked says nothing."""
@@ -88,8 +91,19 @@ class Reporter:
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         """Hand the plugin what only this process knows."""
-        config.stash[BROKEN] = self.job.broken
+        config.stash[BROKEN] = {module: Finding.from_json(data) for module, data in self.job.broken.items()}
         config.stash[IMPORTING] = lambda module: self.send("importing", module=module)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Tests that use, while they are imported, what of the learner's cannot be imported: none of them can run."""
+        report = yield
+        call: pytest.CallInfo[Any] | None = getattr(report, "call", None)
+        if call and call.excinfo and isinstance(error := call.excinfo.value, NotImportable):
+            self.send("broken", finding=finding_of(error, graded_package(collector.config)).to_json())
+        return report
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -106,6 +120,7 @@ class Reporter:
         if task.id != self.current:
             self.current = task.id
             self.send("task", task=task.id)
+        self.send("begins", check=item.name)
         result = yield
         if (nextitem is None or nextitem.stash[TASK].id != task.id) and task.id in self.failed:
             found, culprits = self._diagnosed(item, task)
@@ -126,10 +141,12 @@ class Reporter:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        """Keep the learner's prints; a task that is not started needs no second check to say so."""
+        """Keep the learner's prints; a task that is not started or cannot be run needs no second check to say so."""
         task = item.stash[TASK].id
-        if task in self.not_started:
-            pytest.skip("not started")
+        if task in self.settled:
+            pytest.skip("not started, or it cannot be run")
+        with contextlib.suppress(OSError):  # what native code writes from here on belongs to this check
+            os.write(1, CHECK_BEGINS.encode())
         prints = self.prints.setdefault(task, Prints())
         stdout, stderr = sys.stdout, sys.stderr
         sys.stdout = sys.stderr = prints
@@ -148,11 +165,11 @@ class Reporter:
         if report.when == "call" or report.failed:
             task = item.stash[TASK]
             finding = item.stash.get(FINDING, None) if report.failed else None
-            if finding and finding.blocker:
-                self.not_started.add(task.id)
+            if finding and (finding.blocker or finding.place):
+                self.settled.add(task.id)
             elif report.failed:
                 self.failed[task.id] = task
-            elif report.skipped and task.id not in self.not_started:
+            elif report.skipped and task.id not in self.settled:
                 finding = Finding(Kind.STOPPED, "your code skipped the check, which is not a way to pass it")
             prints = self.prints.get(task.id, Prints())
             self.send(
@@ -188,14 +205,14 @@ def main() -> int:
     job = Job(**json.loads(words))
     for pipe in (job.events, job.trace):
         os.set_inheritable(pipe, False)
-    faulthandler.enable(file=job.trace, all_threads=False)
+    faulthandler.enable(file=job.trace)
     # The harness asks for the current line before it ends a child that takes too long or too much.
-    faulthandler.register(signal.SIGUSR1, file=job.trace, all_threads=False)
+    faulthandler.register(signal.SIGUSR1, file=job.trace)
     leave, own = os._exit, os.getpid()
 
     def recorded_exit(status: int) -> None:
         if os.getpid() == own:  # and not a process that the learner's code has forked
-            faulthandler.dump_traceback(file=job.trace, all_threads=False)
+            faulthandler.dump_traceback(file=job.trace)
         leave(status)
 
     os._exit = recorded_exit  # type: ignore[assignment]

@@ -26,15 +26,16 @@ from . import (
     train_cli,
     watch,
 )
+from .child_process import Limits
 from .command_group import Commands, explained
-from .grading import Limits, NothingSelected, grade_day
+from .grading import Ends, NothingSelected, grade_day
 from .help_text import WIDEST, HelpText
 from .mdbook import run_mdbook
 from .options import Finite, names_of_tasks
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .registry import UsageError, load_course
-from .report import holds_stub, report_heading, report_results
+from .report import faults, report_heading, report_results
 from .results import TaskResult
 from .screen import columns, say
 from .selection import by_day, one_task, run_pytest, selected
@@ -106,6 +107,8 @@ def test(
     package = (SOLUTION if solution else LEARNER).relative_to(ROOT).as_posix()
     everything = not names and week is None
     verdicts: list[TaskResult] = []
+    ends = Ends()
+    told: set[str] = set()
     remembered = True
     if oracle == "torch" and find_spec("torch") is None:
         raise UsageError("PyTorch is not installed here. Without --oracle torch its recorded answers are used.")
@@ -119,6 +122,7 @@ def test(
                 oracle=oracle,
                 limits=limits,
                 pytest_args=pytest_args,
+                ends=ends,
                 begin=(lambda: None) if everything else heading,
             )
         except NothingSelected:
@@ -126,19 +130,21 @@ def test(
                 raise
             continue  # -k may mean the checks of another day
         remembered = progress.record(results) and remembered
+        broken = {place: fault for place, fault in faults(results).items() if place not in told}
+        told |= broken.keys()
         if everything:
-            results = [r for r in results if r.status != "not started" and not holds_stub(r.task, package)]
-            if results:
+            results = [r for r in results if r.status != "not started"]
+            if results or broken:
                 heading()
-        if results:
-            report_results(results, package)
+        if results or broken:
+            report_results(results, package, broken)
         verdicts += results
     if len({(r.task.week, r.task.day) for r in verdicts}) > 1:
         say()
         say(f"{sum(r.status == 'passed' for r in verdicts)} of {len(verdicts)} tasks passed in all.", bold=True)
     if not verdicts and pytest_args:
         raise UsageError(f"No check fits {' '.join(pytest_args)}.")
-    if not verdicts:
+    if not verdicts and not told:
         first = load_course().weeks[0].days[0]
         say(f"No task is started yet. Begin here: pdm run test --week {first.week} --day {first.number}")
     if not remembered:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from . import progress
-from .grading import Limits, grade_day
+from .child_process import Limits
+from .grading import grade_day
 from .packages import LearnerError
 from .paths import LEARNER, ROOT, SOLUTION
 from .registry import Task, load_course, with_commands

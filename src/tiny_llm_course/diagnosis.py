@@ -12,7 +12,9 @@ from .checks import CASE_NOTE
 from .findings import CheckFailed, Finding, Kind
 from .packages import NotImportable
 from .paths import ROOT
+from .registry import load_course
 
+MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
 WIDTH = 160  # of a learner's message or line of code; more would push the verdict off the screen
 
 
@@ -22,12 +24,13 @@ def finding_of(error: BaseException, package: Path) -> Finding:
         return error.finding
     if isinstance(error, NotImportable):
         return _not_importable(error, package)
-    if isinstance(error, BaseExceptionGroup):  # hypothesis: the same inputs gave different answers
+    frames = learner_frames(error, package)
+    if isinstance(error, BaseExceptionGroup) and not frames:  # hypothesis: the same inputs gave different answers
         return dataclasses.replace(finding_of(error.exceptions[0], package), indirect=True)
-    if isinstance(error, NotImplementedError) and (match := re.match(r"\d+\.\d+\.\d+", str(error))):
+    match = re.match(r"\d+\.\d+\.\d+", str(error)) if isinstance(error, NotImplementedError) else None
+    if match and any(task.id == match[0] for task in load_course().tasks()):
         return Finding(Kind.NOT_STARTED, f"not started: {error}", blocker=match[0])
     name = type(error).__name__
-    frames = learner_frames(error, package)
     case = next((n.removeprefix(CASE_NOTE) for n in getattr(error, "__notes__", []) if n.startswith(CASE_NOTE)), "")
     if isinstance(error, SystemExit):
         return Finding(Kind.STOPPED, f"your code left the program with sys.exit({error.code!r})", frames=frames)
@@ -38,45 +41,73 @@ def finding_of(error: BaseException, package: Path) -> Finding:
         return Finding(Kind.NO_IMPORT, f"{file} defines no {error.name}")
     if isinstance(error, TypeError) and "argument" in str(error):
         return Finding(Kind.RAISED, f"cannot be called as its signature was: {first_line(error)}", case=case)
+    if isinstance(error, TypeError) and "not callable" in str(error):
+        return Finding(Kind.RAISED, f"cannot be called: {first_line(error)}", case=case)
     # Not in the learner's lines: MLX computing what they returned, or a check that could not cope with it.
     return Finding(Kind.RAISED, f"{name} after your code returned: {first_line(error)}", case=case, indirect=not case)
 
 
 def _not_importable(error: NotImportable, package: Path) -> Finding:
     cause = error.cause
+    if isinstance(cause, Finding):
+        return cause
     file = (package / f"{error.module}.py").relative_to(ROOT).as_posix()
     if isinstance(cause, str):
-        return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {cause}")
+        return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {cause}", place=file)
     if isinstance(cause, SyntaxError):
         where = Path(cause.filename) if cause.filename else package / f"{error.module}.py"
         if where.is_relative_to(package):  # perhaps a file of the learner's own that this one imports
             place = where.relative_to(ROOT).as_posix() + (f":{cause.lineno}" if cause.lineno else "")
             lines = (shortened(cause.text.strip()),) if cause.text else ()
-            return Finding(Kind.NO_IMPORT, f"{place} is not Python: {cause.msg}", lines)
+            return Finding(Kind.NO_IMPORT, f"{place} is not Python: {cause.msg}", lines, place=place)
+    if missing := _missing(cause, package):
+        return missing
     frames = learner_frames(cause, package)
+    # The file whose own lines raised: perhaps one of the learner's that this one imports.
+    tried = [frame for frame in _own(cause, package) if frame.name == "<module>"]
+    place = f"{_relative(tried[-1])}:{tried[-1].lineno}" if tried else file
+    file = place.partition(":")[0]
     if isinstance(cause, SystemExit):
-        return Finding(Kind.NO_IMPORT, f"{file} calls sys.exit({cause.code!r}) while it is imported", frames=frames)
+        headline = f"{file} calls sys.exit({cause.code!r}) while it is imported"
+        return Finding(Kind.NO_IMPORT, headline, frames=frames, place=place)
     what = f"{type(cause).__name__}: {first_line(cause)}"
-    return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {what}", frames=frames)
+    return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {what}", frames=frames, place=place)
+
+
+def _missing(error: BaseException, package: Path) -> Finding | None:
+    """The finding if a file imports what a task should have defined: then that task is at fault, and not the file."""
+    match = MISSING.match(str(error)) if isinstance(error, ImportError) else None
+    for task in load_course().tasks() if match else ():
+        for target in task.targets:
+            if match and (target.name, target.module) == match.groups():
+                file = (package / f"{target.module}.py").relative_to(ROOT).as_posix()
+                frames = learner_frames(error, package)
+                return Finding(Kind.NO_IMPORT, f"{file} defines no {target.name}", frames=frames, blocker=task.id)
+    return None
 
 
 def learner_frames(error: BaseException, package: Path) -> tuple[str, ...]:
     """The graded package's own lines on the way to an error, innermost last: `src/tiny_llm/basics.py:12  code`."""
-    lines = [
-        shortened(f"{Path(frame.filename).relative_to(ROOT).as_posix()}:{frame.lineno}  {frame.line or ''}".rstrip())
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(package)
-    ]
+    own = _own(error, package)
+    lines = [shortened(f"{_relative(frame)}:{frame.lineno}  {frame.line or ''}".rstrip()) for frame in own]
     return tuple(line for line, _ in itertools.groupby(lines))  # a comprehension is a frame of its own
 
 
+def _own(error: BaseException, package: Path) -> list[traceback.FrameSummary]:
+    return [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(package)]
+
+
+def _relative(frame: traceback.FrameSummary) -> str:
+    return Path(frame.filename).relative_to(ROOT).as_posix()
+
+
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, with paths as seen from the checkout."""
+    """The first line of an error's message that says something, with paths as seen from the checkout."""
     try:
         message = str(error)
     except Exception:
         return "(its message cannot be printed)"
-    beginning = message[: 100 * WIDTH]  # of perhaps a hundred million characters
+    beginning = message[: 100 * WIDTH].strip()  # of perhaps a hundred million characters
     return shortened((beginning.splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", ""))
 
 

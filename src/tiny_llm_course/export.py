@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from . import progress
-from .grading import grade_day
+from .grading import Ends, grade_day
 from .options import names_of_tasks
 from .registry import Day, Task, UsageError, load_course
 from .report import few
@@ -72,7 +72,8 @@ def export(
     tasks = selected(names, week, day, f"export --format {form}")
     begun = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
     borrowed = progress.borrowed()
-    days = [_graded(the_day, its_tasks, points, borrowed) for the_day, its_tasks in by_day(tasks)]
+    ends = Ends()
+    days = [_graded(the_day, its_tasks, points, borrowed, ends) for the_day, its_tasks in by_day(tasks)]
     text = export_formats.FORMATS[form](days, provenance.of(begun.isoformat()))
     if out is None:
         click.echo(text, nl=False)
@@ -89,11 +90,11 @@ def export(
     return 0
 
 
-def _graded(day: Day, tasks: list[Task], points: str, borrowed: frozenset[str]) -> GradedDay:
+def _graded(day: Day, tasks: list[Task], points: str, borrowed: frozenset[str], ends: Ends) -> GradedDay:
     started = time.monotonic()
     why = "the tests were stopped before"
     try:
-        results = {result.task.id: result for result in grade_day(day, tasks=tasks)}
+        results = {result.task.id: result for result in grade_day(day, tasks=tasks, ends=ends)}
     except UsageError as error:  # the day's tests are damaged or gone; the other days still count
         results, why = {}, str(error)
     seconds = time.monotonic() - started
@@ -135,6 +136,8 @@ def _message(result: TaskResult, status: str, why: str) -> str:
             return f"fails because of {' and '.join(result.culprits)}, which it uses"
         case "failed" if finding:
             return finding.headline
+        case "not run" if finding:
+            why = finding.headline
     return f"not run: {why}"
 
 

@@ -29,8 +29,9 @@ class Finding:
     """One failed check.
 
     `headline` says what is wrong, `lines` show it, `case` names the inputs, `size` counts their elements, `frames` are
-    the learner's own lines on the way to an exception, innermost last, `blocker` is the task to be written first,
-    `indirect` says that what was expected came from the learner's own program (a property), not from an oracle.
+    the learner's own lines on the way to an exception, innermost last, `blocker` is the task to be written (or to be
+    made to end) first, `place` is where the fault of a file is that cannot be imported, `indirect` says that what was
+    expected came from the learner's own program (a property), not from an oracle.
     """
 
     kind: Kind
@@ -40,11 +41,17 @@ class Finding:
     size: int = 0
     frames: tuple[str, ...] = ()
     blocker: str = ""
+    place: str = ""
     indirect: bool = False
 
     def text(self) -> str:
         """The finding as an editor's test runner shows it."""
         return "\n".join(part for part in [self.headline, *self.lines, self.case and f"case: {self.case}"] if part)
+
+    @property
+    def file(self) -> str:
+        """The file that cannot be imported."""
+        return self.place.partition(":")[0]
 
     @property
     def unexpected(self) -> bool:

@@ -8,8 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from .parsing import parse
+from .paths import ROOT
 from .registry import Target, Task, load_course
-from .stubs.text import Definition, decorated_line, definitions, docstring, end_line
+from .stubs.text import Definition, decorated_line, definitions, docstring, end_line, indent
 
 
 def function_source(package: Path, target: Target) -> str | None:
@@ -20,6 +21,12 @@ def function_source(package: Path, target: Target) -> str | None:
     text = module_text(package, target.module)
     node = _names(text).get(target.name) if text is not None else None
     return _source(text or "", node) if isinstance(node, Definition) else None
+
+
+def definition_line(package: Path, target: Target) -> int | None:
+    """The line on which the definition of a target begins that is in force; None if there is none, or no such file."""
+    node = _names(module_text(package, target.module) or "").get(target.name)
+    return node.lineno if node else None
 
 
 def fingerprint(task: Task, package: Path) -> str | None:
@@ -38,6 +45,39 @@ def fingerprint(task: Task, package: Path) -> str | None:
         others = {other.name for other in targets if other.module == target.module}
         parts += [str(target), *(_used(text, target.name, others) if target.name in _names(text) else [text])]
     return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()
+
+
+def holds_stub(task: Task, package: Path) -> bool:
+    """Whether the file of a task still raises what its stub raises: nobody has finished it, whatever it waits for.
+
+    A raise in a comment, or one that stands behind a return, was left over by somebody who has. The file need not be
+    Python.
+    """
+    stub = f'raise NotImplementedError("{task.label}")'
+    text = module_text(package, task.targets[0].module) or ""
+    lines = [line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
+    return any(line.strip() == stub and not _follows_return(line, lines[:i]) for i, line in enumerate(lines))
+
+
+def _follows_return(line: str, above: list[str]) -> bool:
+    """Whether the statement above a line, in its own block, is a return; it may take several lines."""
+    for other in reversed(above):
+        if indent(other) < indent(line):
+            break
+        if indent(other) == indent(line) and other.strip()[0] not in ")]}":
+            return other.strip().startswith("return")
+    return False
+
+
+def is_within(place: str, task: Task, package: Path) -> bool:
+    """Whether a place in the package, `src/tiny_llm/basics.py:12`, is in one of the task's definitions."""
+    for target in task.targets:
+        file, _, number = place.rpartition(":")
+        node = _names(module_text(package, target.module) or "").get(target.name)
+        in_file = ROOT / file == module_path(package, target.module)
+        if node and in_file and decorated_line(node) <= int(number) <= end_line(node):
+            return True
+    return False
 
 
 def module_path(package: Path, module: str) -> Path:

@@ -3,7 +3,8 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from .grading import Cancelled, Limits, grade_day
+from .child_process import Cancelled, Limits
+from .grading import grade_day
 from .registry import Task
 from .results import TaskResult
 from .selection import by_day

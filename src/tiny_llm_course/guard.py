@@ -36,11 +36,13 @@ class Guard:
 
     def __init__(self) -> None:
         self._modules: dict[str, ModuleType] = {}
+        self._others: dict[str, ModuleType] = {}  # which only have to be there
         self._held: list[tuple[str, Any, dict[str, Any]]] = []  # a name, the module or class, what it held
 
     def note(self) -> None:
         """Note everything as it is now; what was noted before is forgotten."""
         self._modules = {name: module for name, module in sys.modules.items() if _is_guarded(name)}
+        self._others = {name: module for name, module in sys.modules.items() if not _is_guarded(name)}
         self._held = [(name, module, dict(vars(module))) for name, module in self._modules.items()]
         classes = {
             id(value): (f"{name}.{key}", value, dict(vars(value)))
@@ -57,6 +59,9 @@ class Guard:
             if sys.modules.get(name) is not module:
                 found = found or name
                 sys.modules[name] = module
+        for name in [name for name in self._others if name not in sys.modules]:
+            found = found or f"sys.modules[{name!r}]"
+            sys.modules[name] = self._others[name]
         for name, holder, held in self._held:
             now = vars(holder)
             if _same_objects(now, held):
@@ -93,17 +98,26 @@ def _is_operator(key: str) -> bool:
     return hasattr(object, key) or key in ("__bool__", "__array__", "__getattr__")
 
 
-def import_oracles(test_file: Path) -> None:
-    """Import what a test file imports, but for the learner's package: what is noted must be there first."""
+def import_oracles(test_file: Path) -> list[str]:
+    """Import what a test file imports, but for the learner's package: what is noted must be there first.
+
+    Returns:
+        The modules of the learner's package that it imports, as "basics".
+    """
     try:
         body = parse(test_file.read_bytes()).body
     except (SyntaxError, ValueError):  # the tests cannot be imported, which pytest will say
-        return
+        return []
+    found: list[str] = []
     for node in body:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
+            inside = node.module == LEARNER
+            names = [f"{LEARNER}.{alias.name}" for alias in node.names] if inside else [node.module]
         for name in names:
-            if name.partition(".")[0] != LEARNER:
+            if name.partition(".")[0] == LEARNER:
+                found.append(name.removeprefix(f"{LEARNER}."))
+            else:
                 with contextlib.suppress(ImportError):  # likewise
                     importlib.import_module(name)
+    return found

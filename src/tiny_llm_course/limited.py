@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import psutil
 
+from .deaths import signal_words
 from .paths import ROOT
 
 TICK = 0.02  # seconds between two looks at the child
@@ -39,10 +40,10 @@ def run_limited(module: str, arguments: Sequence[str], seconds: float, memory: i
             busy, last = busy + min(now - last, STEP), now
             if busy > seconds:
                 return f"still running after {seconds:g} s"
-            if _resident(process.pid) > memory:
+            if resident(process.pid) > memory:
                 return f"used more than {memory / (1 << 30):.3g} GB of memory"
         if process.returncode < 0:
-            return f"the process crashed: {signal.Signals(-process.returncode).name}"
+            return f"the process crashed: {signal_words(-process.returncode)}"
         return "" if process.returncode == 0 else f"the process ended with exit code {process.returncode}"
     finally:
         # Its whole group: what it started goes with it. (macOS refuses for a group that has ended.)
@@ -51,7 +52,8 @@ def run_limited(module: str, arguments: Sequence[str], seconds: float, memory: i
         process.wait()
 
 
-def _resident(pid: int) -> int:
+def resident(pid: int) -> int:
+    """The memory that a process holds, in bytes; 0 if it is gone."""
     try:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:

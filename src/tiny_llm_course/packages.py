@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .findings import Finding
 from .paths import SOLUTION
 from .registry import Target
 
@@ -21,9 +22,9 @@ SOLUTION_NAME = "tiny_llm_solution"
 
 
 class NotImportable(Exception):
-    """Something of a file was used that cannot be imported; `cause` is what the import raised, or words."""
+    """Something of a file was used that cannot be imported; `cause` is what the import raised, or what is known."""
 
-    def __init__(self, module: str, cause: BaseException | str) -> None:
+    def __init__(self, module: str, cause: BaseException | Finding | str) -> None:
         super().__init__(f"{module}.py cannot be imported: {cause}")
         self.module = module
         self.cause = cause
@@ -47,14 +48,12 @@ class BrokenModule(ModuleType):
         raise NotImportable(self.error.module, self.error.cause)
 
 
-def import_learner(module: str, known_broken: dict[str, str]) -> None:
-    """Import `tiny_llm.<module>`, or put a BrokenModule in its place. `known_broken` names files not to try again."""
+def import_learner(module: str) -> None:
+    """Import `tiny_llm.<module>`, or put a BrokenModule in its place."""
     name = f"tiny_llm.{module}"
     if name in sys.modules:
         return
     try:
-        if module in known_broken:
-            raise NotImportable(module, known_broken[module])
         importlib.import_module(name)
     except KeyboardInterrupt:
         raise
@@ -68,6 +67,14 @@ def put_broken(module: str, error: NotImportable) -> None:
     sys.modules[placeholder.__name__] = placeholder
     if parent := sys.modules.get("tiny_llm"):
         setattr(parent, module, placeholder)
+
+
+def put_package(folder: Path) -> None:
+    """Where `tiny_llm` itself cannot be imported, let the stand-ins of its modules be found all the same."""
+    if "tiny_llm" not in sys.modules:
+        package = ModuleType("tiny_llm")
+        package.__path__ = [str(folder)]
+        sys.modules["tiny_llm"] = package
 
 
 def load_package(name: str, folder: Path) -> ModuleType:

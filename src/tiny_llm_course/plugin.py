@@ -16,7 +16,7 @@ from . import borrowing, progress
 from .diagnosis import finding_of
 from .findings import CheckFailed, Finding, Kind
 from .guard import Guard, import_oracles
-from .packages import NotImportable, import_learner, put_broken
+from .packages import NotImportable, import_learner, put_broken, put_package
 from .paths import LEARNER, SOLUTION, TESTS
 from .recordings import MODES, Recordings
 from .registry import Day, Task, load_course
@@ -30,7 +30,7 @@ GUARD = pytest.StashKey[Guard]()
 RECORDINGS = pytest.StashKey[dict[Path, Recordings]]()
 BORROWED = pytest.StashKey[frozenset[str]]()
 # Set by the child process: files known not to be importable, and who is told which one is imported ("" after the last).
-BROKEN = pytest.StashKey[dict[str, str]]()
+BROKEN = pytest.StashKey[dict[str, Finding]]()
 IMPORTING = pytest.StashKey[Callable[[str], None]]()
 
 
@@ -82,13 +82,18 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     mx.set_default_device(mx.cpu)
     stash = parent.config.stash
     stash[TRAPS].set(name for task in day.tasks for name in task.forbidden)
-    import_oracles(module_path)
+    used = import_oracles(module_path)
     stash[GUARD].note()
-    for module in dict.fromkeys(target.module for task in day.tasks for target in task.targets):
+    broken = stash[BROKEN]
+    for module in dict.fromkeys([*broken, *(t.module for task in day.tasks for t in task.targets), *used]):
+        if finding := broken.get(module, broken.get("__init__")):  # without that file there is no package
+            put_broken(module, NotImportable(module, finding))
+            continue
         stash[IMPORTING](module)
-        import_learner(module, stash[BROKEN])
+        import_learner(module)
         if replaced := stash[GUARD].restore():
             put_broken(module, NotImportable(module, f"it replaces {replaced}, which the tests rely on"))
+    put_package(graded_package(parent.config))
     stash[IMPORTING]("")
 
 

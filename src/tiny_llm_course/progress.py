@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from .functions import fingerprint
+from .functions import fingerprint, holds_stub
 from .paths import LEARNER, ROOT
 from .registry import Task, load_course
 from .results import TaskResult
@@ -78,19 +78,20 @@ def hint_shown(task: str, rung: int) -> None:
 
 
 def prepare(results: Iterable[TaskResult], whole: bool) -> None:
-    """Before grading: note what is borrowed, and, if all checks are to be run, which code the verdict will be for."""
+    """Before grading: note what is borrowed, what a stub, and, if all checks are run, which code the verdict is for."""
     lent = borrowed()
     for result in results:
         result.borrowed = result.task.id in lent
         result.on_reference = tuple(need for need in load_course().needs(result.task.id) if need in lent)
+        result.stub = holds_stub(result.task, LEARNER)
         result.code = (fingerprint(result.task, LEARNER) or "") if whole else ""
 
 
 def record(results: Iterable[TaskResult]) -> bool:
     """Remember the verdicts that grading gave, each for the code that was graded; whether that worked.
 
-    A task that waits for another one has no verdict any more. One whose code has changed meanwhile, or of which not all
-    checks were run, keeps the verdict that it had.
+    A task that waits for another one, or is not run because of one or of a file, has no verdict any more. One whose
+    code has changed meanwhile, or of which not all checks were run, keeps the verdict that it had.
     """
     data = load()
     before = _table(data, "tasks")
@@ -103,7 +104,7 @@ def record(results: Iterable[TaskResult]) -> bool:
             tasks[task.id] = {"status": result.status, "code": result.code}
             if result.culprits:
                 tasks[task.id]["culprits"] = list(result.culprits)
-        elif result.status in ("waiting", "not started"):
+        elif result.status == "not started" or (result.finding and result.status in ("waiting", "not run")):
             tasks.pop(task.id, None)
     return tasks == before or save({**data, "tasks": tasks})
 

@@ -1,10 +1,9 @@
 """What a learner reads after grading: one screen, the first thing to mend first."""
 
-import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from .findings import Finding, Kind
-from .parsing import parse
+from .functions import definition_line
 from .paths import BOOK, ROOT
 from .registry import Day, Target, Task, load_course
 from .results import TaskResult
@@ -14,8 +13,8 @@ MARKS = {
     "passed": ("✓", "green"),
     "failed": ("✗", "red"),
     "not started": ("○", "yellow"),
-    "waiting": ("⇢", "yellow"),
-    "not run": ("○", "yellow"),
+    "waiting": ("~", "yellow"),
+    "not run": ("~", "yellow"),
     "borrowed": ("⇢", "yellow"),
 }
 
@@ -28,8 +27,22 @@ def report_heading(day: Day, package: str, gap: bool = False) -> None:
     say()
 
 
-def report_results(results: Sequence[TaskResult], package: str) -> None:
-    """Print the verdicts of a day."""
+def faults(results: Iterable[TaskResult]) -> dict[str, Finding]:
+    """The files that cannot be imported, for which some of these tasks could not be run: by their places, told once."""
+    found = [r.finding for r in results if not r.borrowed and r.finding and r.finding.place]
+    return {finding.place: finding for finding in found}
+
+
+def report_fault(fault: Finding) -> None:
+    """Print why a file cannot be imported."""
+    say(f"✗ {fault.headline}", colour="red", bold=True)
+    _report_facts(fault)
+
+
+def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding]) -> None:
+    """Print the verdicts of a day, after the `faults` that have not been told yet."""
+    for fault in broken.values():
+        report_fault(fault)
     for result in results:
         report_task(result, package)
     graded = [result for result in results if not result.borrowed]
@@ -38,14 +51,15 @@ def report_results(results: Sequence[TaskResult], package: str) -> None:
         say(f"⇢ on the reference, as you have borrowed them: {', '.join(in_order)}", colour="yellow")
     say()
     passed = sum(r.status == "passed" for r in results)
-    line = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed."
-    # What others suffer from comes before them.
-    unfinished = [r.task for r in results if r.status not in ("passed", "borrowed") and not r.culprits]
-    if unfinished:
-        line += f" Next: {unfinished[0].label}."
+    counted = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed."
+    line = counted if results else "Nothing is written yet."
+    mend = [f"mend {place}" for place in {**broken, **faults(results)}]
+    unfinished = [load_course().task(r.first).label for r in results if r.status not in ("passed", "borrowed")]
+    if following := [*mend, *unfinished]:
+        line += f" Next: {following[0]}."
     elif not graded:
         line += f" Next: pdm run return {' '.join(r.task.id for r in results)}"
-    say(line, colour="green" if passed == len(results) else None)
+    say(line, colour="green" if results and passed == len(results) else None)
 
 
 def report_task(result: TaskResult, package: str) -> None:
@@ -53,7 +67,7 @@ def report_task(result: TaskResult, package: str) -> None:
     task, finding = result.task, result.finding
     mark, colour = MARKS[result.status]
     say(f"{mark} {task.label}: {verdict(result)}", colour=colour, bold=result.status == "failed")
-    if result.status not in ("failed", "not started") or result.culprits:
+    if result.status not in ("failed", "not started") or result.suffers:
         return
     if finding and result.status == "failed":
         _report_finding(finding)
@@ -73,14 +87,18 @@ def verdict(result: TaskResult) -> str:
             return f"passed, {result.checks} check{'s' * (result.checks > 1)}"
         case "waiting" if result.finding:
             return f"waits for {load_course().task(result.finding.blocker).label}"
+        case "not run" if result.finding and result.finding.blocker:
+            return f"not run, {result.finding.headline}"
+        case "not run" if result.finding:
+            return f"not run, {result.finding.file} cannot be imported"
         case "not run":
             return f"not run, {result.passed} of {result.checks} checks passed before the tests were stopped"
         case "failed" if result.culprits:
-            if result.passed + result.failed < result.checks:
-                return f"not run, it uses {result.culprits[0]}, which did not end"
             return f"failed, {count}; this task is right, {' and '.join(result.culprits)} which it uses is not"
         case "borrowed":
             return f"borrowed (pdm run return {result.task.id} to write it yourself)"
+        case "failed" if result.finding and result.finding.place:
+            return f"failed, {result.finding.file} cannot be imported"
         case "failed" if result.passed + result.failed == result.checks:
             return f"failed, {count}"
         case status:
@@ -89,6 +107,10 @@ def verdict(result: TaskResult) -> str:
 
 def _report_finding(finding: Finding) -> None:
     say(f"    {finding.headline}")
+    _report_facts(finding)
+
+
+def _report_facts(finding: Finding) -> None:
     for line in finding.lines:
         say(f"      {line}", cut=finding.kind == Kind.NO_IMPORT)
     if finding.case:
@@ -112,23 +134,8 @@ def _report_prints(count: int, lines: Sequence[str], checks: int) -> None:
 
 def where(target: Target, package: str) -> str:
     """`src/tiny_llm/basics.py:12`, the line of the target's definition as the file is now."""
-    file = ROOT / package / f"{target.module}.py"
-    try:
-        scope: ast.AST = parse(file.read_bytes())
-        for part in target.name.split("."):
-            scope = next(node for node in ast.iter_child_nodes(scope) if getattr(node, "name", None) == part)
-        return f"{package}/{file.name}:{scope.lineno}"  # type: ignore[attr-defined]
-    except (OSError, SyntaxError, ValueError, StopIteration):
-        return f"{package}/{file.name}"
-
-
-def holds_stub(task: Task, package: str) -> bool:
-    """Whether the file of a task still raises what its stub raises: nobody has finished it, whatever it waits for."""
-    try:
-        text = (ROOT / package / f"{task.targets[0].module}.py").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return f'raise NotImplementedError("{task.label}")' in text
+    line = definition_line(ROOT / package, target)
+    return f"{package}/{target.module}.py" + (f":{line}" if line else "")
 
 
 def chapter(task: Task) -> str:

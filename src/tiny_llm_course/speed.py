@@ -67,7 +67,7 @@ def timings(task: Task, report: Callable[[Timing], None]) -> None:
     target = task.targets[0]
     needs = [load_course().task(need) for need in load_course().needs(task.id)]
     for each in [*needs, task]:
-        import_learner(each.targets[0].module, {})
+        import_learner(each.targets[0].module)
     try:
         ours, mine = program(target, SOLUTION_NAME), program(target)
     except (NotImportable, AttributeError):

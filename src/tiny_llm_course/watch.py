@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import click
 
-from .grading import Limits
+from .child_process import Limits
 from .options import Finite, names_of_tasks
 from .registry import Task, load_course
 from .screen import say

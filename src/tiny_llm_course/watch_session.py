@@ -12,12 +12,12 @@ from collections.abc import Iterable
 
 from . import hints, progress, watch_page
 from .changes import Code
+from .child_process import Limits
 from .grader import Grader, Verdicts
-from .grading import Limits
 from .keys import Keys
 from .paths import LEARNER, ROOT
 from .registry import Task, UsageError, load_course
-from .report import report_task
+from .report import faults, report_fault, report_task
 from .results import TaskResult
 from .saves import Saves, signature
 from .screen import say
@@ -138,6 +138,9 @@ class Session:
             remembered = progress.record(verdicts)
             self.results |= {result.task.id: result for result in verdicts}
             self.own |= {task.id: self.code.own(task) for task in self.due}
+            for result in verdicts:
+                if result.finding and result.finding.place:  # whatever is saved next may have mended the file
+                    self.graded.pop(result.task.id, None)
             ids = ", ".join(task.id for task in self.due)
             self.said = f"Graded {ids} in {time.monotonic() - self._started:.1f} s, at {time.strftime('%H:%M:%S')}."
             if not remembered:
@@ -244,4 +247,6 @@ class Session:
         elif self.page == "hint" and self.hint:
             hints.show(*self.hint)
         elif focus.id in self.results:
+            for fault in faults(self.results.values()).values():
+                report_fault(fault)
             report_task(self.results[focus.id], PACKAGE)

@@ -11,6 +11,9 @@ from typing import Any
 
 from .paths import ROOT
 
+# Written where native code writes, before each check: what stands behind the last one belongs to that check.
+CHECK_BEGINS = "\x1e"
+
 
 class Worker:
     """A child process in a process group of its own; it ends by itself when its parent is gone before the job came."""

@@ -127,7 +127,7 @@ def test_an_endless_loop_is_ended(checkout):
     """In the measuring process, which --spoil starts for code that has never been graded."""
     file = checkout / "src" / "tiny_llm" / "basics.py"
     before = file.read_text(encoding="utf-8")
-    limits = checkout / "src" / "tiny_llm_course" / "grading.py"
+    limits = checkout / "src" / "tiny_llm_course" / "child_process.py"
     try:
         loop = '    while "1.1.3":\n        pass'
         file.write_text(before.replace('    raise NotImplementedError("1.1.3 Linear")', loop), encoding="utf-8")

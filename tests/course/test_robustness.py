@@ -38,7 +38,8 @@ SOFTMAX, LINEAR = "1.1.1 Softmax", "1.1.3 Linear"
 BOTH_PASS = (f"✓ {SOFTMAX}: passed, 19 checks", f"✓ {LINEAR}: passed, 29 checks", "2 of 2 tasks passed.")
 SOFTMAX_FAILS = (f"✗ {SOFTMAX}: failed", f"✓ {LINEAR}: passed")
 LINEAR_FAILS = (f"✓ {SOFTMAX}: passed", f"✗ {LINEAR}: failed")
-NO_IMPORT = (f"✗ {SOFTMAX}: failed", "src/tiny_llm/basics.py cannot be imported: ", f"✗ {LINEAR}: failed")
+NO_IMPORT = ("✗ src/tiny_llm/basics.py cannot be imported: ", f"✗ {SOFTMAX}: failed", f"✗ {LINEAR}: failed")
+FIRST_CHECK = "test_task_2_linear_formula[()-False-mlx.core.float32]"
 WRONG_SOFTMAX = "    return mx.exp(x)\n"
 
 
@@ -60,7 +61,8 @@ class Case:
 
 def replaces(statement: str, name: str) -> Case:
     """A file that replaces a thing the tests rely on, while it is imported."""
-    return Case((*NO_IMPORT, f"it replaces {name}, which the tests rely on"), put=statement, wrong=True)
+    replaced = f"it replaces {name}, which the tests rely on"
+    return Case((NO_IMPORT[0], replaced, *NO_IMPORT[1:]), put=statement, wrong=True)
 
 
 FORGERY = """
@@ -117,7 +119,7 @@ CASES: dict[str, Case] = {
         linear="os._exit(0)",
     ),
     "os._exit(0) while it is imported": Case(
-        (f"✗ {SOFTMAX}: failed", "your code ended the tests (exit code 0)", "basics.py:", f"✗ {LINEAR}: failed"),
+        (NO_IMPORT[0], "your code ended the tests (exit code 0)", "basics.py:", *NO_IMPORT[1:]),
         put="import os; os._exit(0)",
     ),
     "sys.exit(0)": Case((*LINEAR_FAILS, "sys.exit(0)"), linear="import sys; sys.exit(0)"),
@@ -127,7 +129,7 @@ CASES: dict[str, Case] = {
         wrong=True,
     ),
     "sys.exit(0) while it is imported": Case(
-        (*NO_IMPORT[:1], "src/tiny_llm/basics.py calls sys.exit(0) while it is imported", NO_IMPORT[2]),
+        ("✗ src/tiny_llm/basics.py calls sys.exit(0) while it is imported", *NO_IMPORT[1:]),
         put="import sys; sys.exit(0)",
     ),
     "it interrupts itself": Case(
@@ -140,7 +142,7 @@ CASES: dict[str, Case] = {
         linear="import signal, time; signal.setitimer(signal.ITIMER_REAL, 0.01); time.sleep(5)",
     ),
     "it kills itself": Case(
-        (f"✓ {SOFTMAX}", f"✗ {LINEAR}", "the process crashed: SIGKILL"),
+        (f"✓ {SOFTMAX}", f"✗ {LINEAR}", "the process crashed: SIGKILL, which comes from outside"),
         linear="import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
     ),
     "killed from outside": Case(
@@ -163,9 +165,34 @@ CASES: dict[str, Case] = {
         "return runpy.run_path('solutions/tiny_llm/basics.py')['linear'](x, w, bias)\n    return x @ w.T",
     ),
     "a segfault": Case(
-        (f"✓ {SOFTMAX}", f"✗ {LINEAR}", "the process crashed: SIG", "ctypes.string_at(0)"),
+        (
+            f"✓ {SOFTMAX}",
+            f"✗ {LINEAR}",
+            "the process crashed: SIG",
+            ", a memory fault in native code",
+            f"      check     {FIRST_CHECK}\n",
+            "ctypes.string_at(0)",
+            "hint: pdm run hint 1.1.3",
+        ),
         put="import ctypes",
         linear="ctypes.string_at(0)",
+    ),
+    "a segfault in another thread": Case(
+        (f"✓ {SOFTMAX}", f"✗ {LINEAR}", "the process crashed: SIG", f"check     {FIRST_CHECK}", "thread.start()"),
+        put="import ctypes, threading",
+        linear="thread = threading.Thread(target=ctypes.string_at, args=(0,)); thread.start(); thread.join()",
+    ),
+    "native code that ends the process": Case(
+        (
+            f"✓ {SOFTMAX}",
+            f"✗ {LINEAR}",
+            "the process ended before its tests (exit code 0), which is not a way to pass them",
+            "      wrote     parameter 8 of SGEMM is wrong\n",
+            f"      check     {FIRST_CHECK}\n",
+            "hint: pdm run hint 1.1.3",
+        ),
+        put="import ctypes, os",
+        linear="os.write(2, b'parameter 8 of SGEMM is wrong\\n'); ctypes.CDLL(None)._exit(0)",
     ),
     "recursion without end": Case(
         (*LINEAR_FAILS, "raised RecursionError"), linear="return linear(x, w, bias)", options=("--time-limit", "60")
@@ -206,6 +233,20 @@ CASES: dict[str, Case] = {
         (*LINEAR_FAILS, "raised ValueError: ?[2J"), linear=r"raise ValueError('\x1b[2J')"
     ),
     "an error that cannot be printed": Case((*LINEAR_FAILS, "raised Mute"), put=MUTE, linear="raise Mute"),
+    "a message that begins with nothing": Case(
+        (*LINEAR_FAILS, "raised ValueError: at last"), linear=r"raise ValueError('\n\n at last\nand more')"
+    ),
+    "several errors": Case(
+        (*LINEAR_FAILS, "raised ExceptionGroup: two", "basics.py:"),
+        linear="raise ExceptionGroup('two', [ValueError('a'), TypeError('b')])",
+    ),
+    "the stub of a task that is none": Case(
+        (*LINEAR_FAILS, "raised NotImplementedError: 1.9.9 Nothing"),
+        linear="raise NotImplementedError('1.9.9 Nothing')",
+    ),
+    "a number in the place of a function": Case(
+        (*LINEAR_FAILS, "cannot be called: 'int' object is not callable"), put="linear = 3"
+    ),
     "an error of its own kind": Case(
         (*LINEAR_FAILS, "raised Odd"), put="class Odd(BaseException): pass", linear="raise Odd"
     ),
@@ -218,7 +259,7 @@ CASES: dict[str, Case] = {
     "a check skipped": Case((*LINEAR_FAILS, "skipped the check"), linear="import pytest; pytest.skip()"),
     "a check expected to fail": Case(LINEAR_FAILS, linear="import pytest; pytest.xfail()"),
     "the tests ended": Case(
-        (f"✓ {SOFTMAX}", f"○ {LINEAR}: not run, 0 of 29 checks passed before the tests were stopped"),
+        (f"✓ {SOFTMAX}", f"~ {LINEAR}: not run, 0 of 29 checks passed before the tests were stopped"),
         linear="import pytest; pytest.exit('done', 0)",
     ),
     # What they leave running.
@@ -260,6 +301,8 @@ CASES: dict[str, Case] = {
         "import sys\nsys.modules['tiny_llm_course.checks'] = sys",
         "tiny_llm_course.checks",
     ),
+    "all modules": replaces("import sys\nsys.modules.clear()", "builtins"),
+    "a module that is needed": replaces("import sys\ndel sys.modules['warnings']", "sys.modules['warnings']"),
     "a tolerance": replaces("import tiny_llm_course.rounding as r\nr.FACTOR = 1e9", "tiny_llm_course.rounding.FACTOR"),
     "while it is called: a check": Case(
         (
@@ -359,13 +402,13 @@ CASES: dict[str, Case] = {
     ),
     # The bytes of the file.
     "a NUL byte": Case(
-        (f"✗ {SOFTMAX}", "src/tiny_llm/basics.py", "null bytes"), prepare=rewritten(lambda text: text + b"\0")
+        ("✗ src/tiny_llm/basics.py", "null bytes", f"✗ {SOFTMAX}"), prepare=rewritten(lambda text: text + b"\0")
     ),
     "Windows line ends": Case(BOTH_PASS, prepare=rewritten(lambda text: text.replace(b"\n", b"\r\n"))),
     "old Mac line ends": Case(BOTH_PASS, prepare=rewritten(lambda text: text.replace(b"\n", b"\r"))),
     "a byte order mark": Case(BOTH_PASS, prepare=rewritten(lambda text: b"\xef\xbb\xbf" + text)),
     "Latin-1": Case(
-        (f"✗ {SOFTMAX}", "src/tiny_llm/basics.py", "not Python", "utf-8"),
+        ("✗ src/tiny_llm/basics.py", "not Python", "utf-8", f"✗ {SOFTMAX}"),
         prepare=rewritten(lambda text: text + "E = 'é'\n".encode("latin-1")),
     ),
     "Latin-1 that says so": Case(
@@ -373,7 +416,7 @@ CASES: dict[str, Case] = {
         prepare=rewritten(lambda text: b"# coding: latin-1\n" + text + "# é\n".encode("latin-1")),
     ),
     "UTF-16": Case(
-        (f"✗ {SOFTMAX}", "src/tiny_llm/basics.py"), prepare=rewritten(lambda text: text.decode().encode("utf-16"))
+        ("✗ src/tiny_llm/basics.py", f"✗ {SOFTMAX}"), prepare=rewritten(lambda text: text.decode().encode("utf-16"))
     ),
     "an empty file": Case(
         (f"✗ {SOFTMAX}", "src/tiny_llm/basics.py defines no softmax"), prepare=rewritten(lambda text: b"")

@@ -25,7 +25,7 @@ def test_a_transcript_fits_the_screen(scenario: Scenario):
         lines = run.splitlines()[1:]
         assert len(lines) <= 60
         assert "Traceback" not in run
-        tasks = re.split(r"^[✓✗○⇢] ", run, flags=re.MULTILINE)[1:]
+        tasks = re.split(r"^[✓✗○⇢~] ", run, flags=re.MULTILINE)[1:]
         assert all(len(task.splitlines()) <= 25 for task in tasks)
         if lines[-1] == "[exit code 2]":
             assert not lines[0].startswith(" ")

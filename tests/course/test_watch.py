@@ -13,7 +13,7 @@ import psutil
 import pytest
 from tests.course.terminal import CTRL_C, Terminal
 
-from tiny_llm_course.grading import Limits
+from tiny_llm_course.child_process import Limits
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.selection import selected
 from tiny_llm_course.transcripts import Scenario, checkout_for
