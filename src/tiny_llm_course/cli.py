@@ -28,6 +28,7 @@ from . import (
 )
 from .child_process import Limits
 from .command_group import Commands, explained
+from .functions import holds_stub
 from .grading import Ends, NothingSelected, grade_day
 from .help_text import WIDEST, HelpText
 from .mdbook import run_mdbook
@@ -35,7 +36,7 @@ from .options import Finite, names_of_tasks
 from .packages import LearnerError
 from .paths import BOOK, LEARNER, ROOT, SOLUTION
 from .registry import UsageError, load_course
-from .report import faults, report_heading, report_results
+from .report import Room, faults, report_heading, report_results, report_sum
 from .results import TaskResult
 from .screen import columns, say
 from .selection import by_day, one_task, run_pytest, selected
@@ -107,6 +108,7 @@ def test(
     package = (SOLUTION if solution else LEARNER).relative_to(ROOT).as_posix()
     everything = not names and week is None
     verdicts: list[TaskResult] = []
+    room = Room.of(task for task in tasks if not (everything and holds_stub(task, LEARNER)))
     ends = Ends()
     told: set[str] = set()
     remembered = True
@@ -137,11 +139,10 @@ def test(
             if results or broken:
                 heading()
         if results or broken:
-            report_results(results, package, broken)
+            report_results(results, package, broken, room)
         verdicts += results
-    if len({(r.task.week, r.task.day) for r in verdicts}) > 1:
-        say()
-        say(f"{sum(r.status == 'passed' for r in verdicts)} of {len(verdicts)} tasks passed in all.", bold=True)
+    if room.several and verdicts:
+        report_sum(verdicts)
     if not verdicts and pytest_args:
         raise UsageError(f"No check fits {' '.join(pytest_args)}.")
     if not verdicts and not told:

@@ -1,6 +1,8 @@
 """What a learner reads after grading: one screen, the first thing to mend first."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from .findings import Finding, Kind
 from .functions import definition_line
@@ -17,6 +19,10 @@ MARKS = {
     "not run": ("~", "yellow"),
     "borrowed": ("⇢", "yellow"),
 }
+
+Line = partial[None]  # prints it
+SCREEN = 60  # rows of a run, at most, if one task alone does not take more
+HEADING, SUM = 2, 2  # rows of them, with the empty one that keeps them apart
 
 
 def report_heading(day: Day, package: str, gap: bool = False) -> None:
@@ -36,47 +42,117 @@ def faults(results: Iterable[TaskResult]) -> dict[str, Finding]:
 def report_fault(fault: Finding) -> None:
     """Print why a file cannot be imported."""
     say(f"✗ {fault.headline}", colour="red", bold=True)
-    _report_facts(fault)
+    for line in _facts(fault):
+        line()
 
 
-def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding]) -> None:
+@dataclass
+class Room:
+    """What a run may still print about its tasks beyond one line for each, so that all of it stays on one screen."""
+
+    rows: int
+    several: bool  # days, of which those with nothing to mend have one line each
+    used: bool = False
+
+    @classmethod
+    def of(cls, tasks: Iterable[Task]) -> "Room":
+        """For a run of these tasks."""
+        ids = [(task.week, task.day) for task in tasks]
+        days = len(set(ids))
+        return cls(SCREEN - len(ids) - (HEADING + 1) * days - SUM, days > 1)
+
+    def takes(self, rows: int) -> bool:
+        """Whether there is room for so many, which are then gone. The first that asks always gets it."""
+        fits = rows <= self.rows or not self.used
+        if fits:
+            self.rows -= rows
+            self.used = True
+        return fits
+
+
+def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding], room: Room) -> None:
     """Print the verdicts of a day, after the `faults` that have not been told yet."""
     for fault in broken.values():
         report_fault(fault)
+    statuses = {result.status for result in results}
+    if room.several and not broken and len(results) > 1 and statuses in ({"passed"}, {"not started"}):
+        _report_alike(results)
+        room.rows += len(results) - 1
+        return
     for result in results:
-        report_task(result, package)
+        report_task(result, package, room)
     graded = [result for result in results if not result.borrowed]
     if used := {need for result in graded for need in result.on_reference}:
         in_order = [task.id for task in load_course().tasks() if task.id in used]
         say(f"⇢ on the reference, as you have borrowed them: {', '.join(in_order)}", colour="yellow")
+    if not room.several:
+        _report_day(results, broken)
+
+
+def _report_day(results: Sequence[TaskResult], broken: Mapping[str, Finding]) -> None:
     say()
     passed = sum(r.status == "passed" for r in results)
     counted = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed."
     line = counted if results else "Nothing is written yet."
-    mend = [f"mend {place}" for place in {**broken, **faults(results)}]
-    unfinished = [load_course().task(r.first).label for r in results if r.status not in ("passed", "borrowed")]
-    if following := [*mend, *unfinished]:
+    if following := _following(results, broken):
         line += f" Next: {following[0]}."
-    elif not graded:
+    elif all(result.borrowed for result in results):
         line += f" Next: pdm run return {' '.join(r.task.id for r in results)}"
     say(line, colour="green" if results and passed == len(results) else None)
 
 
-def report_task(result: TaskResult, package: str) -> None:
-    """Print the verdict of a task, and what there is to say about it."""
-    task, finding = result.task, result.finding
+def report_sum(results: Sequence[TaskResult]) -> None:
+    """Print what came of several days."""
+    say()
+    line = f"{sum(r.status == 'passed' for r in results)} of {len(results)} tasks passed in all."
+    for first in _following(results, {})[:1]:
+        line += f" Next: {first}."
+    say(line, bold=True)
+
+
+def _following(results: Sequence[TaskResult], broken: Mapping[str, Finding]) -> list[str]:
+    """What is to be done, in order."""
+    unfinished = [load_course().task(r.first) for r in results if r.status not in ("passed", "borrowed")]
+    return [*(f"mend {place}" for place in {**broken, **faults(results)}), *(task.label for task in unfinished)]
+
+
+def _report_alike(results: Sequence[TaskResult]) -> None:
+    """Print one line for tasks in a row that have all passed, or that nobody has begun."""
+    first, last = results[0], results[-1]
+    mark, colour = MARKS[first.status]
+    whole = len(results) == len(load_course().day(first.task.week, first.task.day).tasks)
+    which = f"{first.task.id} to {last.task.id}" if whole else ", ".join(result.task.id for result in results)
+    if first.status == "passed":
+        say(f"{mark} {which}: passed, {sum(result.checks for result in results)} checks", colour=colour)
+    else:
+        say(f"{mark} {which}: {first.status} · read {chapter(first.task)}", colour=colour)
+
+
+def report_task(result: TaskResult, package: str, room: Room | None = None) -> None:
+    """Print the verdict of a task, and what there is to say about it, if there is room."""
     mark, colour = MARKS[result.status]
-    say(f"{mark} {task.label}: {verdict(result)}", colour=colour, bold=result.status == "failed")
+    line, details = f"{mark} {result.task.label}: {verdict(result)}", _details(result, package)
+    if room and details and not room.takes(len(details)):
+        line, details = f"{line} · pdm run test {result.task.id}", []
+    say(line, colour=colour, bold=result.status == "failed")
+    for detail in details:
+        detail()
+
+
+def _details(result: TaskResult, package: str) -> list[Line]:
+    task, finding = result.task, result.finding
     if result.status not in ("failed", "not started") or result.suffers:
-        return
+        return []
+    lines = []
     if finding and result.status == "failed":
-        _report_finding(finding)
+        lines += [partial(say, f"    {finding.headline}"), *_facts(finding)]
         if finding.kind != Kind.FORBIDDEN:
             for _, fact, question in result.mistakes:
-                say(f"    Your output equals what you get when {fact}.", bold=True)
-                say(f"    {question}")
-        _report_prints(*result.prints, result.passed + result.failed)
-    say(f"    code {where(task.targets[0], package)} · read {chapter(task)} · hint: pdm run hint {task.id}")
+                lines.append(partial(say, f"    Your output equals what you get when {fact}.", bold=True))
+                lines.append(partial(say, f"    {question}"))
+        lines += _prints(*result.prints, result.passed + result.failed)
+    place = f"code {where(task.targets[0], package)} · read {chapter(task)} · hint: pdm run hint {task.id}"
+    return [*lines, partial(say, f"    {place}")]
 
 
 def verdict(result: TaskResult) -> str:
@@ -105,18 +181,11 @@ def verdict(result: TaskResult) -> str:
             return status
 
 
-def _report_finding(finding: Finding) -> None:
-    say(f"    {finding.headline}")
-    _report_facts(finding)
-
-
-def _report_facts(finding: Finding) -> None:
-    for line in finding.lines:
-        say(f"      {line}", cut=finding.kind == Kind.NO_IMPORT)
+def _facts(finding: Finding) -> list[Line]:
+    lines = [partial(say, f"      {line}", cut=finding.kind == Kind.NO_IMPORT) for line in finding.lines]
     if finding.case:
-        say(f"      case      {finding.case}")
-    for frame in few(finding.frames):
-        say(f"      {frame}", cut=True)
+        lines.append(partial(say, f"      case      {finding.case}"))
+    return lines + [partial(say, f"      {frame}", cut=True) for frame in few(finding.frames)]
 
 
 def few(frames: Sequence[str]) -> list[str]:
@@ -124,12 +193,12 @@ def few(frames: Sequence[str]) -> list[str]:
     return list(frames) if len(frames) <= 4 else [*frames[:2], "...", *frames[-2:]]
 
 
-def _report_prints(count: int, lines: Sequence[str], checks: int) -> None:
-    if count:
-        first = f", the first {len(lines)}" * (count > len(lines))
-        say(f"    your code printed {count} line{'s' * (count > 1)} in {checks} check{'s' * (checks != 1)}{first}:")
-        for line in lines:
-            say(f"      | {line}", cut=True)
+def _prints(count: int, lines: Sequence[str], checks: int) -> list[Line]:
+    if not count:
+        return []
+    first = f", the first {len(lines)}" * (count > len(lines))
+    head = f"    your code printed {count} line{'s' * (count > 1)} in {checks} check{'s' * (checks != 1)}{first}:"
+    return [partial(say, head), *(partial(say, f"      | {line}", cut=True) for line in lines)]
 
 
 def where(target: Target, package: str) -> str:

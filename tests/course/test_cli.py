@@ -13,6 +13,7 @@ from tests.course.terminal import all_of
 
 from tiny_llm_course import progress
 from tiny_llm_course.paths import ROOT
+from tiny_llm_course.registry import load_course
 
 SOLVED = ["test", "1.1.1", "--solution"]
 
@@ -49,7 +50,9 @@ def test_full_shows_pytest_itself():
 def test_a_week_of_the_solution_is_graded_whole():
     done = tiny_llm("test", "--week", "1", "--solution")
     assert done.returncode == 0
-    assert "4 of 4 tasks passed" in done.stdout
+    assert "✓ 1.1.1 to 1.1.4: passed, " in done.stdout
+    tasks = sum(task.week == 1 for task in load_course().tasks())
+    assert done.stdout.endswith(f"{tasks} of {tasks} tasks passed in all.\n")
 
 
 def test_what_stands_after_the_dashes_goes_to_pytest():

@@ -81,7 +81,7 @@ def test_a_file_that_cannot_be_imported_is_told_once_and_stubs_are_not_started(o
     edit, what = AT_IMPORT[name]
     screen, board, remembered = outcomes[edit]
     day1, day3 = days(screen)
-    line = re.search(rf"Next: mend ({re.escape(FILE)}:\d+)\.", day1)
+    line = re.search(rf"Next: mend ({re.escape(FILE)}:\d+)\.\n$", screen)
     assert line, screen
     told = what.format(line=line[1].rpartition(":")[2])
     assert day1.lstrip().startswith(f"✗ {told}"), screen

@@ -1,0 +1,53 @@
+"""A run is told on one screen, however much there is to mend."""
+
+import re
+
+import pytest
+
+from tiny_llm_course.transcripts import Scenario, checkout_for, run
+
+ROWS = 60
+
+
+@pytest.fixture(scope="module")
+def all_wrong():
+    """Every task is begun, and raises; the day before a task never hides that, as constructors are left alone."""
+    with checkout_for(Scenario("all-wrong", ())) as checkout:
+        for file in (checkout / "src/tiny_llm").glob("*.py"):
+            text = file.read_text(encoding="utf-8")
+            file.write_text(
+                re.sub(r"raise NotImplementedError\(.*\)", "raise ValueError('no')", text), encoding="utf-8"
+            )
+        yield checkout
+
+
+@pytest.fixture(scope="module")
+def two_days():
+    """Day 1 is done, day 2 begun, day 3 not."""
+    with checkout_for(Scenario("two-days", (), ("1.1.1", "1.1.2", "1.1.3", "1.1.4", "1.2.1"))) as checkout:
+        yield checkout
+
+
+@pytest.mark.parametrize("typed", ["test", "test 1", "test --week 1 --day 6"])
+def test_when_everything_is_wrong_the_first_is_told_in_full(all_wrong, typed):
+    done = run(typed, all_wrong)
+    assert done.returncode == 1
+    assert len(done.stdout.splitlines()) <= ROWS
+    in_full = re.findall(r"hint: pdm run hint (\S+)", done.stdout)
+    short = re.findall(r"✗ (?P<id>\S+) .*: failed, .* · pdm run test (?P=id)\n", done.stdout)
+    assert in_full
+    assert in_full + short == re.findall(r"✗ (\S+) .*: failed", done.stdout)
+    assert bool(short) == ("day" not in typed)
+
+
+def test_days_with_nothing_to_mend_have_one_line_each(two_days):
+    screen = run("test 1.1 1.2 1.3", two_days).stdout
+    assert re.search(r"^✓ 1\.1\.1 to 1\.1\.4: passed, \d+ checks$", screen, re.M)
+    assert re.search(r"^✓ 1\.2\.1 Rotation angles: passed, \d+ checks$", screen, re.M)
+    assert "○ 1.3.1 to 1.3.3: not started · read book/src/week1/day3.md\n" in screen
+    assert screen.endswith("5 of 9 tasks passed in all. Next: 1.2.2 RoPE.\n")
+
+
+def test_tasks_that_are_no_whole_day_are_named(two_days):
+    screen = run("test 1.1.1 1.1.3 1.3", two_days).stdout
+    assert re.search(r"^✓ 1\.1\.1, 1\.1\.3: passed, \d+ checks$", screen, re.M)
