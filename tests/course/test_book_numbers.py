@@ -5,6 +5,7 @@ changes a number without its sum.
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from itertools import pairwise
@@ -55,6 +56,13 @@ def pinned(package: str) -> str:
     return found.partition("==")[2].partition(";")[0].strip()
 
 
+def draws() -> int:
+    """What day 7's tests draw for each row."""
+    text = (TESTS / "week1" / "test_day7.py").read_text(encoding="utf-8")
+    ((rows, calls),) = re.findall(r"^ROWS, CALLS = (\d+), (\d+)$", text, re.MULTILINE)
+    return int(rows) * int(calls)
+
+
 SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ("preface.md", "several hundred of them by name", lambda: known_mistakes() >= 300),
     ("setup.md", "mlx[cuda13]==0.32.4", lambda: pinned("mlx") == "0.32.4"),
@@ -86,6 +94,7 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ),
     ("week1/day5.md", "74 times as large", lambda: round(V / vocabulary()) == 74),
     ("week1/day6.md", "400 times here", lambda: len(ranks()) == 400),
+    ("week1/day7.md", "It draws 2000 times", lambda: draws() == 2000),
     ("week1/day7.md", "its 2048 tokens", lambda: vocabulary() == 2048),
     ("week1/day7.md", "win one draw in five", lambda: round(10_000 * 0.00002, 6) == 1 / 5),
 ]
