@@ -137,7 +137,8 @@ def shown(origin: Path, folder: Path, typed: str) -> dict[int | None, str]:
 @pytest.fixture(scope="module")
 def screens(origin, request, tmp_path_factory):
     """What was selected, all running at once on the machine's cores."""
-    specs = [item.callspec for item in request.session.items if hasattr(item, "callspec")]
+    ours = [item for item in request.session.items if item.module is request.module]
+    specs = [item.callspec for item in ours if hasattr(item, "callspec")]
     chosen = {spec.params["typed"] for spec in specs if "typed" in spec.params}
     folder = tmp_path_factory.mktemp("screens")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
