@@ -31,6 +31,7 @@ TYPED: dict[str, tuple[str, ...]] = {
     # Grading.
     "test": (HINT, "pdm run hint 1.1.3", READ, "src/tiny_llm/basics.py:42"),
     "test 1.1.2 1.2.1": (HINT, "pdm run return 1.2.1"),
+    "test --week 1": (HINT, READ, "read book/src/week1/day7.md"),
     "test 1.1 --solution": (),
     "test 1.5": ("pdm run hint 1.5.1", "read book/src/week1/day5.md"),
     # Where somebody stands.
@@ -50,7 +51,6 @@ TYPED: dict[str, tuple[str, ...]] = {
     "generate Once --solution --seed 1 --temp 0 --max-tokens 20": (),
     # Wrong use.
     "test --week 9 --day 1": (),
-    "test --week 1": ("pdm run test --week 1 --day 1",),
     "test 1.1.9": (),
     "test banana": (),
     "test 1.1 --week 1 --day 1": (),
