@@ -333,7 +333,7 @@ def test_wrong_use_is_one_line(text, recipe, trained, tmp_path):
     tries = {
         (tmp_path / "none.txt", "--out", out): "does not exist",
         (text,): "Missing option '--out'",
-        (short, "--out", out): f"holds 1 stories, expected several, with {END} between them",
+        (short, "--out", out): f"holds one story, expected several, with {END} between them",
         (latin, "--out", out): "is not UTF-8",
         (text, "--out", EMBEDDED_MODEL): "which holds the course's own models: name another folder",
         (
