@@ -1,6 +1,7 @@
 """What the tests of loading, generating and chatting share: a writer of checkpoint folders, and a trained model."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from tiny_llm_course.paths import ROOT
 
 # The device of the harness's own tests: the one that every machine has.
 mx.set_default_device(mx.cpu)
+# A script in the background ignores Ctrl-C, and what it starts inherits that: the programs that tests interrupt, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ import mlx.core as mx
 import numpy as np
 import publish
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from kneser_ney import KneserNey
 
 from tiny_llm_course.chat_template import render_chat
@@ -105,29 +107,43 @@ def test_transformers_renders_the_chat_as_the_course_does(engine):
     assert engine.encode(text) == theirs.encode(text, add_special_tokens=False)
 
 
-@pytest.mark.parametrize("length", [1, 20, 100])
-def test_what_follows_does_not_change_what_came_before(engine, story, length):
-    whole, part = engine.model(mx.array([story])), engine.model(mx.array([story[:length]]))
+@settings(max_examples=8, derandomize=True, deadline=None)
+@given(length=st.integers(1, 60), end=st.integers(0, 40))
+def test_what_follows_does_not_change_what_came_before(engine, story, length, end):
+    whole, part = engine.model(mx.array([story[: length + end]])), engine.model(mx.array([story[:length]]))
     assert mx.abs(whole[:, :length] - part).max().item() < 1e-3
 
 
-def test_a_batch_is_one_at_a_time(engine, story):
-    rows = [story[:32], story[32:64], story[64:96]]
+@settings(max_examples=8, derandomize=True, deadline=None)
+@given(starts=st.lists(st.integers(0, 128), min_size=1, max_size=4), length=st.integers(1, 16))
+def test_a_batch_is_one_at_a_time(engine, story, starts, length):
+    rows = [story[start : start + length] for start in starts]
     together = engine.model(mx.array(rows))
     for row, logits in zip(rows, together, strict=True):
         assert mx.abs(engine.model(mx.array([row]))[0] - logits).max().item() < 1e-3
 
 
-def test_mlx_lm_s_cache_changes_nothing(story):
-    """The base of week 2: token by token with a cache is all at once without one."""
+@pytest.fixture(scope="module")
+def of_mlx_lm():
     utils = pytest.importorskip("mlx_lm.utils", reason="not run here: mlx-lm is not installed")
-    from mlx_lm.models.cache import make_prompt_cache
-
     model = utils.load_model(EMBEDDED_MODEL)[0]
     model.set_dtype(mx.float32)
-    cache = make_prompt_cache(model)
-    steps = [model(mx.array([[token]]), cache=cache)[0, -1] for token in story[:24]]
-    assert mx.abs(mx.stack(steps) - model(mx.array([story[:24]]))[0]).max().item() < 1e-3
+    return model
+
+
+@settings(max_examples=8, derandomize=True, deadline=None)
+@given(pieces=st.lists(st.integers(1, 12), min_size=1, max_size=6))
+@example(pieces=[1] * 24)
+def test_mlx_lm_s_cache_changes_nothing(engine, of_mlx_lm, story, pieces):
+    """The base of week 2: piece by piece with their cache is all at once with our engine, which has none."""
+    from mlx_lm.models.cache import make_prompt_cache
+
+    cache = make_prompt_cache(of_mlx_lm)
+    ends = np.cumsum(pieces).tolist()
+    parts = [
+        of_mlx_lm(mx.array([story[end - size : end]]), cache=cache) for end, size in zip(ends, pieces, strict=True)
+    ]
+    assert mx.abs(mx.concatenate(parts, axis=1) - engine.model(mx.array([story[: ends[-1]]]))).max().item() < 1e-3
 
 
 @pytest.mark.parametrize(("bits", "group", "worse"), [(8, 64, 0.02), (4, 64, 0.2), (4, 32, 0.15)])

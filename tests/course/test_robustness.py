@@ -383,6 +383,10 @@ CASES: dict[str, Case] = {
     "no folder for temporary files": Case(
         BOTH_PASS, environment={"TMPDIR": "/nowhere", "TEMP": "/nowhere", "TMP": "/nowhere"}
     ),
+    "no cache that can be written to": Case(
+        BOTH_PASS,
+        environment=dict.fromkeys(("HOME", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX", "HF_HOME"), os.devnull),
+    ),
     "two runs at once": Case(BOTH_PASS, start=twice_at_once),
     "40 columns": Case(BOTH_PASS, start=on_a_narrow_terminal),
     "40 columns, and a mistake": Case((*SOFTMAX_FAILS,), start=on_a_narrow_terminal, wrong=True),

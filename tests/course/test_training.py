@@ -106,7 +106,8 @@ def trained(text, recipe, tmp_path_factory):
     done = train(text, "--recipe", recipe, "--out", out, "--workers", 1)
     assert done.returncode == 0, done.stderr
     assert "step 4: loss" in done.stdout
-    assert "step 8: loss" in done.stdout
+    assert re.search(r"step 8: loss [\d.]+, held out [\d.]+, [\d.]+ bits a byte; 0 seconds left\n", done.stdout)
+    assert re.search(r"Done in \d+ seconds of training\.", done.stdout)
     assert "Once upon a time" in done.stdout
     return out
 
@@ -332,7 +333,7 @@ def test_wrong_use_is_one_line(text, recipe, trained, tmp_path):
     tries = {
         (tmp_path / "none.txt", "--out", out): "does not exist",
         (text,): "Missing option '--out'",
-        (short, "--out", out): f"holds 1 stories, expected several, with {END} between them",
+        (short, "--out", out): f"holds one story, expected several, with {END} between them",
         (latin, "--out", out): "is not UTF-8",
         (text, "--out", EMBEDDED_MODEL): "which holds the course's own models: name another folder",
         (

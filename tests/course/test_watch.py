@@ -237,6 +237,30 @@ def test_without_a_terminal_there_are_verdicts_and_no_keys(checkout, options):
     assert "Traceback" not in rest
 
 
+@pytest.mark.parametrize(
+    "watchfiles",
+    [
+        "def watch(*args, stop_event, **options):\n    stop_event.wait()\n    yield from ()\n",
+        "raise OSError('no watches')\n",
+    ],
+    ids=["silent", "broken"],
+)
+def test_where_the_system_reports_no_save_it_looks_by_itself(checkout, watchfiles):
+    """A network drive says nothing of saves; a system out of watches refuses. Nobody has asked for --poll."""
+    stand_in = checkout / "src" / "watchfiles.py"
+    stand_in.write_text(watchfiles, encoding="utf-8")
+    try:
+        with watching(checkout, "1.1.2", tasks="1.1.2") as terminal:
+            save(checkout, UNSCALED)
+            assert "✗ 1.1.2 Scaled dot-product attention: failed" in terminal.wait_for(FOOTER)
+            save_by_renaming(checkout, SOLVED)
+            assert "All of it has passed." in terminal.wait_for(FOOTER)
+            terminal.type("q")
+            assert terminal.end() == 0
+    finally:
+        stand_in.unlink()
+
+
 def test_a_reader_that_has_gone_ends_it(checkout):
     process = piped(checkout, "1.1.2")
     lines_until(process, "not started\n")

@@ -55,8 +55,7 @@ def train(
         say(f"Stopped at step {run.step}. The same command goes on from there.")
         return 130
     _write_record(run, texts)
-    minutes = f"{run.seconds / 60:.0f} minutes of training"
-    say(f'Done in {minutes}. Try it: pdm run generate "Once upon a time" --model {out}')
+    say(f'Done in {_about(run.seconds)} of training. Try it: pdm run generate "Once upon a time" --model {out}')
     return 0
 
 
@@ -96,6 +95,11 @@ def _assistants(job: Job, meeting: str) -> Iterator[None]:
                 process.join()
 
 
+def _about(seconds: float) -> str:
+    """A time as one would say it."""
+    return f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
+
+
 @contextmanager
 def _progress(recipe: Recipe, start: int) -> Iterator[Report]:
     """A bar in a terminal, and a line for every check everywhere."""
@@ -124,7 +128,7 @@ def _progress(recipe: Recipe, start: int) -> Iterator[Report]:
         figures = (
             f"loss {entry['loss']:.3f}, held out {entry['held_out_loss']:.3f}, {entry['bits_per_byte']:.3f} bits a byte"
         )
-        say(f"step {entry['step']}: {figures}; {left / 60:.0f} minutes left")
+        say(f"step {entry['step']}: {figures}; {_about(left)} left")
         say("  " + sample.replace("\n", "\n  "), dim=True)
 
     with bar:

@@ -27,7 +27,8 @@ def read_stories(file: Path) -> list[str]:
         raise UsageError(f"{file} is not UTF-8: {error}") from error
     stories = list(dict.fromkeys(story.strip() for story in text.split(END) if story.strip()))
     if len(stories) < 2:
-        raise UsageError(f"{file} holds {len(stories)} stories, expected several, with {END} between them")
+        held = "one story" if stories else "no story"
+        raise UsageError(f"{file} holds {held}, expected several, with {END} between them")
     return stories
 
 
