@@ -6,7 +6,7 @@ from functools import partial
 
 from .findings import Finding, Kind
 from .functions import definition_line
-from .paths import BOOK, ROOT
+from .paths import BOOK, LEARNER, ROOT
 from .registry import Day, Target, Task, load_course
 from .results import TaskResult
 from .screen import say
@@ -22,6 +22,7 @@ MARKS = {
 
 Line = partial[None]  # prints it
 SCREEN = 60  # rows of a run, at most, if one task alone does not take more
+LEARNERS = LEARNER.relative_to(ROOT).as_posix()
 HEADING, SUM = 2, 2  # rows of them, with the empty one that keeps them apart
 
 
@@ -75,7 +76,7 @@ def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[
     for fault in broken.values():
         report_fault(fault)
     statuses = {result.status for result in results}
-    if room.several and not broken and len(results) > 1 and statuses in ({"passed"}, {"not started"}):
+    if room.several and not broken and len(results) > 1 and statuses in ({"passed"}, {"not started"}, {"borrowed"}):
         _report_alike(results)
         room.rows += len(results) - 1
         return
@@ -86,10 +87,10 @@ def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[
         in_order = [task.id for task in load_course().tasks() if task.id in used]
         say(f"⇢ on the reference, as you have borrowed them: {', '.join(in_order)}", colour="yellow")
     if not room.several:
-        _report_day(results, broken)
+        _report_day(results, package, broken)
 
 
-def _report_day(results: Sequence[TaskResult], broken: Mapping[str, Finding]) -> None:
+def _report_day(results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding]) -> None:
     say()
     passed = sum(r.status == "passed" for r in results)
     counted = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed."
@@ -98,15 +99,21 @@ def _report_day(results: Sequence[TaskResult], broken: Mapping[str, Finding]) ->
         line += f" Next: {following[0]}."
     elif all(result.borrowed for result in results):
         line += f" Next: pdm run return {' '.join(r.task.id for r in results)}"
+    elif package == LEARNERS:
+        line += " Next: pdm run status"
     say(line, colour="green" if results and passed == len(results) else None)
 
 
-def report_sum(results: Sequence[TaskResult]) -> None:
+def report_sum(results: Sequence[TaskResult], package: str) -> None:
     """Print what came of several days."""
     say()
-    line = f"{sum(r.status == 'passed' for r in results)} of {len(results)} tasks passed in all."
-    for first in _following(results, {})[:1]:
-        line += f" Next: {first}."
+    borrowed = sum(result.borrowed for result in results)
+    line = f"{sum(r.status == 'passed' for r in results)} of {len(results)} tasks passed in all"
+    line += f", {borrowed} borrowed." if borrowed else "."
+    if following := _following(results, {}):
+        line += f" Next: {following[0]}."
+    elif package == LEARNERS:
+        line += " Next: pdm run status"
     say(line, bold=True)
 
 
@@ -117,13 +124,16 @@ def _following(results: Sequence[TaskResult], broken: Mapping[str, Finding]) -> 
 
 
 def _report_alike(results: Sequence[TaskResult]) -> None:
-    """Print one line for tasks in a row that have all passed, or that nobody has begun."""
+    """Print one line for tasks in a row that have all passed, or are borrowed, or that nobody has begun."""
     first, last = results[0], results[-1]
     mark, colour = MARKS[first.status]
     whole = len(results) == len(load_course().day(first.task.week, first.task.day).tasks)
     which = f"{first.task.id} to {last.task.id}" if whole else ", ".join(result.task.id for result in results)
     if first.status == "passed":
         say(f"{mark} {which}: passed, {sum(result.checks for result in results)} checks", colour=colour)
+    elif first.status == "borrowed":
+        named = f"{first.task.week}.{first.task.day}" if whole else " ".join(result.task.id for result in results)
+        say(f"{mark} {which}: borrowed (pdm run return {named} to write them yourself)", colour=colour)
     else:
         say(f"{mark} {which}: {first.status} · read {chapter(first.task)}", colour=colour)
 
