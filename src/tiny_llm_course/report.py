@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 
 from .findings import Finding, Kind
 from .functions import definition_line
@@ -23,7 +24,7 @@ MARKS = {
 Line = partial[None]  # prints it
 SCREEN = 60  # rows of a run, at most, if one task alone does not take more
 LEARNERS = LEARNER.relative_to(ROOT).as_posix()
-HEADING, SUM = 2, 2  # rows of them, with the empty one that keeps them apart
+HEADING, SUM = 2, 3  # rows of them, with the empty one that keeps them apart
 
 
 def report_heading(day: Day, package: str, gap: bool = False) -> None:
@@ -80,14 +81,32 @@ def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[
         _report_alike(results)
         room.rows += len(results) - 1
         return
-    for result in results:
-        report_task(result, package, room)
-    graded = [result for result in results if not result.borrowed]
-    if used := {need for result in graded for need in result.on_reference}:
+    for _, group in groupby(results, lambda r: _not_imported(r) if room.several else r.task.id):
+        alike = list(group)
+        if len(alike) > 1:
+            mark, colour = MARKS[alike[0].status]
+            ids = ", ".join(result.task.id for result in alike)
+            say(f"{mark} {ids}: {verdict(alike[0])}", colour=colour, bold=alike[0].status == "failed")
+            room.rows += len(alike) - 1
+        else:
+            report_task(alike[0], package, room)
+    room.rows -= sum(1 + len(_facts(fault)) for fault in broken.values())
+    if not room.several:
+        _report_references(results)
+        _report_day(results, package, broken)
+
+
+def _not_imported(result: TaskResult) -> str:
+    """What one line can say of several tasks, all of whose code is in a file that cannot be imported; else the id."""
+    words = verdict(result)
+    return words if words.endswith("cannot be imported") else result.task.id
+
+
+def _report_references(results: Iterable[TaskResult]) -> None:
+    """Print which of the tasks that were used are borrowed."""
+    if used := {need for result in results if not result.borrowed for need in result.on_reference}:
         in_order = [task.id for task in load_course().tasks() if task.id in used]
         say(f"⇢ on the reference, as you have borrowed them: {', '.join(in_order)}", colour="yellow")
-    if not room.several:
-        _report_day(results, package, broken)
 
 
 def _report_day(results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding]) -> None:
@@ -107,6 +126,7 @@ def _report_day(results: Sequence[TaskResult], package: str, broken: Mapping[str
 def report_sum(results: Sequence[TaskResult], package: str) -> None:
     """Print what came of several days."""
     say()
+    _report_references(results)
     borrowed = sum(result.borrowed for result in results)
     line = f"{sum(r.status == 'passed' for r in results)} of {len(results)} tasks passed in all"
     line += f", {borrowed} borrowed." if borrowed else "."

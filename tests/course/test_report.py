@@ -1,6 +1,7 @@
 """A run is told on one screen, however much there is to mend."""
 
 import re
+import shutil
 
 import pytest
 
@@ -38,6 +39,21 @@ def test_when_everything_is_wrong_the_first_is_told_in_full(all_wrong, typed):
     assert in_full
     assert in_full + short == re.findall(r"✗ (\S+) .*: failed", done.stdout)
     assert bool(short) == ("day" not in typed)
+
+
+def test_files_that_cannot_be_imported_and_loans_are_told_once_each(all_wrong, tmp_path):
+    checkout = shutil.copytree(all_wrong, tmp_path / "tiny-llm", symlinks=True)
+    for name, line in (("tokenizer", "def oops(:"), ("sampler", "import nothing_such")):
+        with (checkout / f"src/tiny_llm/{name}.py").open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+    run("borrow 1.1.1 1.2.1", checkout)
+    screen = run("test 1", checkout).stdout
+    assert len(screen.splitlines()) <= ROWS
+    why = "failed, src/tiny_llm/tokenizer.py cannot be imported\n"
+    assert f"✗ 1.6.1, 1.6.2, 1.6.3, 1.6.4, 1.6.5: {why}" in screen
+    assert screen.count("tokenizer.py:") == 2, "told once, and to be mended next"
+    assert screen.count("⇢ on the reference") == 1
+    assert "\n⇢ on the reference, as you have borrowed them: 1.1.1, 1.2.1\n0 of 27 tasks passed in all" in screen
 
 
 def test_days_with_nothing_to_mend_have_one_line_each(two_days):
