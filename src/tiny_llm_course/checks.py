@@ -242,7 +242,8 @@ def describe(arguments: dict[str, Any], seed: int, dtype: mx.Dtype) -> tuple[str
             words.append(f"{name} {shape_words(v.shape)}")
         else:
             text = f"{v:.4g}" if isinstance(v, float) else str(v)
-            text = text if len(text) <= 60 else f"{text[:56]} ..."  # a long list says no more than its beginning
+            if isinstance(v, list | tuple) and len(text) > 60:
+                text = f"{text[:56]} ..."  # a long list says no more than its beginning
             words.append(f"no {name}" if v is None else f"{name} {text}")
     return f"{', '.join(words)}, seed {seed}", sum(math.prod(v.shape) for v in arrays.values())
 

@@ -6,8 +6,7 @@ import re
 import signal
 from pathlib import Path
 
-from .diagnosis import shortened
-from .findings import Finding, Kind
+from .findings import Finding, Kind, shortened
 from .paths import COURSE, ROOT, TESTS
 
 SIGNALS = {

@@ -9,13 +9,12 @@ from pathlib import Path
 from types import ModuleType
 
 from .checks import CASE_NOTE
-from .findings import CheckFailed, Finding, Kind
+from .findings import WIDTH, CheckFailed, Finding, Kind, shortened
 from .packages import NotImportable
 from .paths import ROOT
 from .registry import load_course
 
 MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
-WIDTH = 160  # of a learner's message or line of code; more would push the verdict off the screen
 
 
 def finding_of(error: BaseException, package: Path) -> Finding:
@@ -109,9 +108,3 @@ def first_line(error: BaseException) -> str:
         return "(its message cannot be printed)"
     beginning = message[: 100 * WIDTH].strip()  # of perhaps a hundred million characters
     return shortened((beginning.splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", ""))
-
-
-def shortened(line: str) -> str:
-    """A line that fits the screen and does nothing to the terminal."""
-    line = "".join(c if c.isprintable() else "?" for c in line)
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"

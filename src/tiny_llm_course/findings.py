@@ -6,6 +6,8 @@ import dataclasses
 import enum
 from typing import Any
 
+WIDTH = 160  # of a learner's message or line of code; more would push the verdict off the screen
+
 
 class Kind(enum.IntEnum):
     """The kinds of failure, first things first: while the shape is wrong, nobody needs to hear about values."""
@@ -79,3 +81,9 @@ class CheckFailed(AssertionError):
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.text())
         self.finding = finding
+
+
+def shortened(line: str) -> str:
+    """A line that fits the screen and does nothing to the terminal."""
+    line = "".join(c if c.isprintable() else "?" for c in line)
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"

@@ -75,7 +75,7 @@ class ReferenceModel:
         layers = f"{c['num_hidden_layers']} layer{'s' * (c['num_hidden_layers'] != 1)}"
         head = "tied" if c["tie_word_embeddings"] else "untied"
         name = "Qwen3" if c["model_type"] == "qwen3" else "Qwen2.5"
-        return f"{name} ({sizes}, {layers}, theta {c['rope_theta']:.0f}, {head})"
+        return f"{name} ({layers}, theta {c['rope_theta']:.0f}, {head}, {sizes})"
 
 
 def random_model(config: dict[str, Any], seed: int, dtype: mx.Dtype = mx.float32, **changes: Any) -> ReferenceModel:

@@ -27,6 +27,7 @@ INCLUDE = re.compile(r"\{\{#\s*(\w+)\s*([^}]*?)\s*\}\}")
 # Programs of the course's packages, which `pdm run` starts without a script of ours.
 PROGRAMS = {"mdbook", "mypy", "pip", "pre-commit", "pytest", "python", "ruff", "typos"}
 
+COLUMNS = 124  # that stand side by side where the page is as wide as it gets
 # What chapters print bold besides the terms that they explain.
 NO_TERMS = {"Needs", "GPU", "No positions at all"}
 
@@ -196,6 +197,14 @@ def fences(page: Path) -> Iterator[Fence]:
 @pytest.mark.parametrize("page", sorted(SOURCE.rglob("*.md")), ids=page_id)
 def test_every_fence_has_a_language(page: Path) -> None:
     assert not [fence.line for fence in fences(page) if not fence.language]
+
+
+@every_page
+def test_recorded_outputs_fit_the_page(page: Path) -> None:
+    """What is longer has to be scrolled. Only the inputs of a case may be."""
+    files = re.findall(r"#include (\S*transcripts/\S+?)\}", page.read_text(encoding="utf-8"))
+    lines = [line for file in files for line in (page.parent / file).read_text(encoding="utf-8").splitlines()]
+    assert not [line for line in lines if len(line) > COLUMNS and not line.startswith("      case ")]
 
 
 @every_page

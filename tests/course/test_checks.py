@@ -1,5 +1,7 @@
 """The comparison that every grade rests on: what it accepts, what it refuses, and in which order."""
 
+import re
+
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from tiny_llm_course.checks import (
     same_text,
 )
 from tiny_llm_course.findings import CheckFailed, Finding, Kind
+from tiny_llm_course.reference_model import QWEN3, random_model
 from tiny_llm_course.rounding import EPSILON, exact, rounding, to_float64, tolerance
 
 
@@ -97,6 +100,14 @@ def test_a_case_is_named_in_words():
     arguments = {"x": mx.zeros((2, 3), dtype=mx.float16), "axis": -1, "mask": None, "scale": 0.5, "y": mx.array(1.0)}
     words = "float16, x 2 x 3, axis -1, no mask, scale 0.5, y a single number, seed 7"
     assert describe(arguments, 7, mx.float16) == (words, 7)
+
+
+def test_a_case_cuts_a_long_list_and_nothing_else():
+    """The chapter of day 5 sends its reader to the theta in the model's name."""
+    words, _ = describe({"prompt": list(range(100)), "model": random_model(QWEN3, 1)}, 7, mx.float32)
+    assert re.search(
+        r"prompt \[0, 1, 2, [\d, ]+ \.\.\., model Qwen3 \(2 layers, theta 1000000, untied, .*\), seed 7$", words
+    )
 
 
 @pytest.mark.parametrize("dtype", EPSILON, ids=str)

@@ -31,6 +31,7 @@ TYPED: dict[str, tuple[str, ...]] = {
     # Grading.
     "test": (HINT, "pdm run hint 1.1.3", READ, "src/tiny_llm/basics.py:42"),
     "test 1.1.2 1.2.1": (HINT, "pdm run return 1.2.1"),
+    "test --week 1": (HINT, READ, "read book/src/week1/day7.md"),
     "test 1.1 --solution": (),
     "test 1.5": ("pdm run hint 1.5.1", "read book/src/week1/day5.md"),
     # Where somebody stands.
@@ -50,7 +51,6 @@ TYPED: dict[str, tuple[str, ...]] = {
     "generate Once --solution --seed 1 --temp 0 --max-tokens 20": (),
     # Wrong use.
     "test --week 9 --day 1": (),
-    "test --week 1": ("pdm run test --week 1 --day 1",),
     "test 1.1.9": (),
     "test banana": (),
     "test 1.1 --week 1 --day 1": (),
@@ -139,7 +139,8 @@ def shown(origin: Path, folder: Path, typed: str) -> dict[int | None, str]:
 @pytest.fixture(scope="module")
 def screens(origin, request, tmp_path_factory):
     """What was selected, all running at once on the machine's cores."""
-    specs = [item.callspec for item in request.session.items if hasattr(item, "callspec")]
+    ours = [item for item in request.session.items if item.module is request.module]
+    specs = [item.callspec for item in ours if hasattr(item, "callspec")]
     chosen = {spec.params["typed"] for spec in specs if "typed" in spec.params}
     folder = tmp_path_factory.mktemp("screens")
     with ThreadPoolExecutor(os.cpu_count()) as pool:

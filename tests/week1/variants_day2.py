@@ -319,7 +319,7 @@ class AlwaysNeighbours(Base):
 
 @day.wrong(
     "1.2.2", "not-put-back",
-    fact="neighbours are turned, but all first features of the pairs are put before all second ones",
+    fact="neighbours are turned, but all first features are put before all second ones",
     question="With traditional=True, feature 1 is the partner of feature 0. Where does it stand in your result?",
 )  # fmt: skip
 class NotPutBack(Base):

@@ -261,7 +261,7 @@ def joined_by_place(x):
 
 @day.wrong(
     "1.3.2", "tile",
-    fact="query head h reads key-value head h % H_kv, as if the key-value heads were dealt out in turn",
+    fact="query head h reads key-value head h % H_kv, as if these were dealt out in turn",
     question="With six query heads and two key-value heads, which one should query head 1 read?",
 )  # fmt: skip
 def tile(query, key, value, scale=None, mask=None):

@@ -1,0 +1,122 @@
+"""The numbers that stand in the book's sentences, each computed here: those that no session, table or record shows.
+
+A row has the page, the words as they stand in it, and whether they are true. Words that change fail, so that nobody
+changes a number without its sum.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from itertools import pairwise
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT, TESTS
+from tiny_llm_course.registry import load_course
+from tiny_llm_course.variants import load_variants
+
+DAYS = [day for week in load_course().weeks for day in week.days]
+MINUTES = [sum(task.minutes for task in day.tasks) for day in DAYS]
+V = 151936  # Qwen3's vocabulary
+
+
+def known_mistakes() -> int:
+    variants = [(day, load_variants(day)) for day in DAYS]
+    return sum(len(known.wrong_of(task.id)) for day, known in variants for task in day.tasks)
+
+
+def ranks() -> dict[str, int]:
+    """The pairs that day 6's small tokenizer knows."""
+    tokenizer = json.loads((TESTS / "week1" / "tokenizer.json").read_text(encoding="utf-8"))
+    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in tokenizer["model"]["merges"]]
+    return {merge: rank for rank, merge in enumerate(merges)}
+
+
+def last_below_infinity(dtype: mx.Dtype, numbers: range) -> int:
+    """The largest whole number whose exponential is finite."""
+    return max(n for n in numbers if mx.isfinite(mx.exp(mx.array(n, dtype=dtype))).item())
+
+
+def first_gap(dtype: mx.Dtype) -> int:
+    """The whole number after which the dtype leaves one out."""
+    exact: list[float] = np.array(mx.arange(4096).astype(dtype).astype(mx.float32)).tolist()
+    return next(int(a) for n, (a, b) in enumerate(pairwise(exact)) if b != n + 1)
+
+
+def vocabulary() -> int:
+    return int(json.loads((EMBEDDED_MODEL / "config.json").read_text(encoding="utf-8"))["vocab_size"])
+
+
+def pinned(package: str) -> str:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (found,) = (str(words) for words in project["dependencies"] if words.startswith(f"{package}=="))
+    return found.partition("==")[2].partition(";")[0].strip()
+
+
+def draws() -> int:
+    """What day 7's tests draw for each row."""
+    text = (TESTS / "week1" / "test_day7.py").read_text(encoding="utf-8")
+    ((rows, calls),) = re.findall(r"^ROWS, CALLS = (\d+), (\d+)$", text, re.MULTILINE)
+    return int(rows) * int(calls)
+
+
+SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
+    ("preface.md", "several hundred of them by name", lambda: known_mistakes() >= 300),
+    ("setup.md", "mlx[cuda13]==0.32.4", lambda: pinned("mlx") == "0.32.4"),
+    ("setup.md", "Four tasks that are *not started*", lambda: len(DAYS[0].tasks) == 4),
+    (
+        "teachers.md",
+        "leaves an hour for the tasks: enough for days 2 and 4",
+        lambda: [day.number for day, minutes in zip(DAYS, MINUTES, strict=True) if minutes <= 60] == [2, 4],
+    ),
+    ("teachers.md", "or twelve without", lambda: -(-sum(MINUTES) // 60) == 12),
+    ("teachers.md", "1 to 3 points", lambda: {t.difficulty for day in DAYS for t in day.tasks} == {1, 2, 3}),
+    (
+        "week1/day1.md",
+        "between `exp(11)` and `exp(12)`",
+        lambda: last_below_infinity(mx.float16, range(20)) == 11,
+    ),
+    ("week1/day2.md", "Above 256, bfloat16", lambda: first_gap(mx.bfloat16) == 256),
+    ("week1/day2.md", "above 2048, nor has float16", lambda: first_gap(mx.float16) == 2048),
+    ("week1/day4.md", "which holds numbers up to 65504", lambda: mx.finfo(mx.float16).max == 65504),
+    (
+        "week1/day4.md",
+        "`exp(89)` is infinite in float32, `exp(12)` in float16",
+        lambda: last_below_infinity(mx.float32, range(100)) == 88,
+    ),
+    (
+        "week1/day4.md",
+        "number just below 1 is 0.996",
+        lambda: mx.array([0.997, 0.9981], dtype=mx.bfloat16).astype(mx.float32).tolist() == [1 - 2**-8, 1.0],
+    ),
+    ("week1/day5.md", "74 times as large", lambda: round(V / vocabulary()) == 74),
+    ("week1/day6.md", "400 times here", lambda: len(ranks()) == 400),
+    ("week1/day7.md", "It draws 2000 times", lambda: draws() == 2000),
+    ("week1/day7.md", "its 2048 tokens", lambda: vocabulary() == 2048),
+    ("week1/day7.md", "win one draw in five", lambda: round(10_000 * 0.00002, 6) == 1 / 5),
+]
+
+
+@pytest.mark.parametrize(("page", "words", "holds"), SENTENCES, ids=[f"{row[0]}: {row[1]}" for row in SENTENCES])
+def test_a_number_in_a_sentence(page: str, words: str, holds: Callable[[], bool]) -> None:
+    text = " ".join((BOOK / "src" / page).read_text(encoding="utf-8").split())
+    assert words in text, "the sentence has changed: change it here too"
+    assert holds()
+
+
+def test_the_ranks_of_day_6_are_its_tokenizers() -> None:
+    """The table of joins: every known pair of neighbours, with its rank."""
+    text, known = (BOOK / "src" / "week1" / "day6.md").read_text(encoding="utf-8"), ranks()
+    pieces = list("Ġblue")
+    while True:
+        pairs = [" ".join(pair) for pair in pairwise(pieces) if " ".join(pair) in known]
+        best = min(pairs, key=known.__getitem__, default=None)
+        shown = ", ".join(f"`{pair}` {known[pair]}" for pair in pairs) or "none"
+        assert f"| `{' '.join(pieces)}` | {shown} | {f'`{best}`' if best else ''} |".replace("|  |", "| |") in text
+        if best is None:
+            break
+        place = next(i for i, pair in enumerate(pairwise(pieces)) if " ".join(pair) == best)
+        pieces[place : place + 2] = ["".join(pieces[place : place + 2])]
