@@ -30,16 +30,17 @@ class Standing:
 
     state: State
     words: str
+    blocker: str = ""  # the id of a task that it needs, which nobody has begun
 
 
 def standings() -> dict[str, Standing]:
     """Every task's standing by its id, in the order of the course."""
     borrowed = progress.borrowed()
-    return {task.id: _standing(task, task.id in borrowed) for task in load_course().tasks()}
+    return {task.id: _standing(task, borrowed) for task in load_course().tasks()}
 
 
-def _standing(task: Task, borrowed: bool) -> Standing:
-    if borrowed:
+def _standing(task: Task, borrowed: frozenset[str]) -> Standing:
+    if task.id in borrowed:
         return Standing(State.BORROWED, "borrowed")
     known = progress.verdict(task.id)
     same = known is not None and known.code == fingerprint(task, LEARNER)
@@ -50,6 +51,10 @@ def _standing(task: Task, borrowed: bool) -> Standing:
     if holds_stub(task, LEARNER) and not same:
         return Standing(State.NOT_STARTED, "not started")
     if not known:
+        # Grading it would say no more than that: sending the learner there would be sending them in a circle.
+        for need in load_course().needs(task.id):
+            if need not in borrowed and holds_stub(load_course().task(need), LEARNER):
+                return Standing(State.TO_GRADE, f"written, waits for {need}", need)
         return Standing(State.TO_GRADE, "written, not graded yet")
     if not same:
         return Standing(State.TO_GRADE, f"changed since it {known.status}")
@@ -72,7 +77,7 @@ def next_task(board: Mapping[str, Standing]) -> Task | None:
     for states in ((State.FAILING, State.TO_GRADE), (State.NOT_STARTED,), (State.BORROWED,)):
         for task in tasks:
             if board[task.id].state in states:
-                return task
+                return load_course().task(board[task.id].blocker or task.id)
     return None
 
 
@@ -92,7 +97,7 @@ def next_step(board: Mapping[str, Standing]) -> tuple[str, str]:
         case State.FAILING:
             return f"mend {task.label}, {where(task.targets[0], PACKAGE)}", f"pdm run test {task.id}"
     of_the_day = load_course().day(task.week, task.day).tasks
-    others = [other for other in of_the_day if board[other.id].state is State.TO_GRADE]
+    others = [other for other in of_the_day if board[other.id].state is State.TO_GRADE and not board[other.id].blocker]
     if len(others) > 1:
         return f"{len(others)} tasks of day {task.day} wait for a verdict", f"pdm run test {task.week}.{task.day}"
     return f"{task.label}: {board[task.id].words}", f"pdm run test {task.id}"

@@ -69,7 +69,7 @@ def cli(ctx: click.Context) -> int:
 @click.pass_context
 def help_(ctx: click.Context, names: tuple[str, ...]) -> int:
     """List all commands, or say what one of them takes."""
-    cli.main([*names, "--help"], prog_name="pdm run", standalone_mode=False)
+    cli.main([*names, "--help"], prog_name="pdm run", terminal_width=ctx.terminal_width, standalone_mode=False)
     return 0
 
 
@@ -108,7 +108,8 @@ def test(
     package = (SOLUTION if solution else LEARNER).relative_to(ROOT).as_posix()
     everything = not names and week is None
     verdicts: list[TaskResult] = []
-    room = Room.of(task for task in tasks if not (everything and holds_stub(task, LEARNER)))
+    lent = progress.borrowed()
+    room = Room.of(t for t in tasks if solution or not everything or t.id in lent or not holds_stub(t, LEARNER))
     ends = Ends()
     told: set[str] = set()
     remembered = True
@@ -142,7 +143,7 @@ def test(
             report_results(results, package, broken, room)
         verdicts += results
     if room.several and verdicts:
-        report_sum(verdicts)
+        report_sum(verdicts, package)
     if not verdicts and pytest_args:
         raise UsageError(f"No check fits {' '.join(pytest_args)}.")
     if not verdicts and not told:

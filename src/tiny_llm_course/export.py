@@ -86,7 +86,8 @@ def export(
     passed = sum(v.status == "passed" for v in verdicts)
     score, most = sum(v.points for v in verdicts), sum(v.max_points for v in verdicts)
     counted = f"{passed} of {len(verdicts)} task{'s' * (len(verdicts) != 1)} passed"
-    say(f"{counted}, {score} of {most} point{'s' * (most != 1)}", err=True)
+    written = f"{out}: " if out else ""
+    say(f"{written}{counted}, {score} of {most} point{'s' * (most != 1)}", err=True)
     return 0
 
 

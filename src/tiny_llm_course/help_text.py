@@ -1,5 +1,6 @@
 """How `--help` is laid out on a terminal, which may be narrower than click reckons with."""
 
+import textwrap
 from collections.abc import Iterable
 
 import click
@@ -14,7 +15,10 @@ class HelpText(click.HelpFormatter):
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """Write how the command is typed."""
-        self.write("\n".join(wrapped(f"{prefix or 'Usage: '}{prog} {args}", self.width)) + "\n")
+        begin = f"{prefix or 'Usage: '}{prog} "
+        # Nothing to copy: no backslash where it is broken, and what may be repeated stays whole.
+        parts = textwrap.wrap(begin + args, self.width, subsequent_indent="  ", break_long_words=False)
+        self.write("\n".join(parts) + "\n")
 
     def write_text(self, text: str) -> None:
         """Write some paragraphs."""

@@ -13,13 +13,13 @@ def next_rung(task: Task) -> int:
     return rung
 
 
-def show(task: Task, rung: int) -> None:
-    """Print a hint."""
+def show(task: Task, rung: int, another: str = "") -> None:
+    """Print a hint; `another` is what to type for the next one, where that is not a command."""
     say(f"{task.id} {task.title}, hint {rung} of {len(task.hints)}", bold=True)
     say(task.hints[rung - 1])
     if progress.hints_seen(task.id) < rung:
         say(progress.FORGOTTEN)
     elif rung < len(task.hints):
-        say(f"The next one: pdm run hint {task.id}")
+        say(f"The next one: {another or f'pdm run hint {task.id}'}")
     else:
         say(f"That was the last one. The chapter: {chapter(task)}")

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 
 from .findings import Finding, Kind
 from .functions import definition_line
-from .paths import BOOK, ROOT
+from .paths import BOOK, LEARNER, ROOT
 from .registry import Day, Target, Task, load_course
 from .results import TaskResult
 from .screen import say
@@ -22,7 +23,8 @@ MARKS = {
 
 Line = partial[None]  # prints it
 SCREEN = 60  # rows of a run, at most, if one task alone does not take more
-HEADING, SUM = 2, 2  # rows of them, with the empty one that keeps them apart
+LEARNERS = LEARNER.relative_to(ROOT).as_posix()
+HEADING, SUM = 2, 3  # rows of them, with the empty one that keeps them apart
 
 
 def report_heading(day: Day, package: str, gap: bool = False) -> None:
@@ -75,21 +77,39 @@ def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[
     for fault in broken.values():
         report_fault(fault)
     statuses = {result.status for result in results}
-    if room.several and not broken and len(results) > 1 and statuses in ({"passed"}, {"not started"}):
+    if room.several and not broken and len(results) > 1 and statuses in ({"passed"}, {"not started"}, {"borrowed"}):
         _report_alike(results)
         room.rows += len(results) - 1
         return
-    for result in results:
-        report_task(result, package, room)
-    graded = [result for result in results if not result.borrowed]
-    if used := {need for result in graded for need in result.on_reference}:
+    for _, group in groupby(results, lambda r: _not_imported(r) if room.several else r.task.id):
+        alike = list(group)
+        if len(alike) > 1:
+            mark, colour = MARKS[alike[0].status]
+            ids = ", ".join(result.task.id for result in alike)
+            say(f"{mark} {ids}: {verdict(alike[0])}", colour=colour, bold=alike[0].status == "failed")
+            room.rows += len(alike) - 1
+        else:
+            report_task(alike[0], package, room)
+    room.rows -= sum(1 + len(_facts(fault)) for fault in broken.values())
+    if not room.several:
+        _report_references(results)
+        _report_day(results, package, broken)
+
+
+def _not_imported(result: TaskResult) -> str:
+    """What one line can say of several tasks, all of whose code is in a file that cannot be imported; else the id."""
+    words = verdict(result)
+    return words if words.endswith("cannot be imported") else result.task.id
+
+
+def _report_references(results: Iterable[TaskResult]) -> None:
+    """Print which of the tasks that were used are borrowed."""
+    if used := {need for result in results if not result.borrowed for need in result.on_reference}:
         in_order = [task.id for task in load_course().tasks() if task.id in used]
         say(f"⇢ on the reference, as you have borrowed them: {', '.join(in_order)}", colour="yellow")
-    if not room.several:
-        _report_day(results, broken)
 
 
-def _report_day(results: Sequence[TaskResult], broken: Mapping[str, Finding]) -> None:
+def _report_day(results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding]) -> None:
     say()
     passed = sum(r.status == "passed" for r in results)
     counted = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed."
@@ -98,15 +118,22 @@ def _report_day(results: Sequence[TaskResult], broken: Mapping[str, Finding]) ->
         line += f" Next: {following[0]}."
     elif all(result.borrowed for result in results):
         line += f" Next: pdm run return {' '.join(r.task.id for r in results)}"
+    elif package == LEARNERS:
+        line += " Next: pdm run status"
     say(line, colour="green" if results and passed == len(results) else None)
 
 
-def report_sum(results: Sequence[TaskResult]) -> None:
+def report_sum(results: Sequence[TaskResult], package: str) -> None:
     """Print what came of several days."""
     say()
-    line = f"{sum(r.status == 'passed' for r in results)} of {len(results)} tasks passed in all."
-    for first in _following(results, {})[:1]:
-        line += f" Next: {first}."
+    _report_references(results)
+    borrowed = sum(result.borrowed for result in results)
+    line = f"{sum(r.status == 'passed' for r in results)} of {len(results)} tasks passed in all"
+    line += f", {borrowed} borrowed." if borrowed else "."
+    if following := _following(results, {}):
+        line += f" Next: {following[0]}."
+    elif package == LEARNERS:
+        line += " Next: pdm run status"
     say(line, bold=True)
 
 
@@ -117,13 +144,16 @@ def _following(results: Sequence[TaskResult], broken: Mapping[str, Finding]) -> 
 
 
 def _report_alike(results: Sequence[TaskResult]) -> None:
-    """Print one line for tasks in a row that have all passed, or that nobody has begun."""
+    """Print one line for tasks in a row that have all passed, or are borrowed, or that nobody has begun."""
     first, last = results[0], results[-1]
     mark, colour = MARKS[first.status]
     whole = len(results) == len(load_course().day(first.task.week, first.task.day).tasks)
     which = f"{first.task.id} to {last.task.id}" if whole else ", ".join(result.task.id for result in results)
     if first.status == "passed":
         say(f"{mark} {which}: passed, {sum(result.checks for result in results)} checks", colour=colour)
+    elif first.status == "borrowed":
+        named = f"{first.task.week}.{first.task.day}" if whole else " ".join(result.task.id for result in results)
+        say(f"{mark} {which}: borrowed (pdm run return {named} to write them yourself)", colour=colour)
     else:
         say(f"{mark} {which}: {first.status} · read {chapter(first.task)}", colour=colour)
 

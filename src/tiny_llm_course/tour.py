@@ -18,6 +18,7 @@ from .transcripts import Scenario, checkout_for, scenarios
 
 MISTAKE = "scale-left-out"
 TASK = "1.1.2"
+PATIENCE = 10  # seconds that a command has after Ctrl-C
 STORY = ("generate", "Once upon a time", "--solution", "--seed", "1", "--max-tokens", "60")
 
 
@@ -64,4 +65,12 @@ def _run(command: list[str], checkout: Path) -> int:
     """Show a command of the course and let it print; its exit code."""
     say("$ pdm run " + " ".join(f'"{word}"' if " " in word else word for word in command), colour="cyan")
     env = {**os.environ, "PYTHONPATH": str(checkout / "src")}
-    return subprocess.run([sys.executable, "-m", "tiny_llm_course", *command], cwd=checkout, env=env).returncode
+    process = subprocess.Popen([sys.executable, "-m", "tiny_llm_course", *command], cwd=checkout, env=env)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:  # the command has it too, ends what it has started, and says so
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        sys.exit(130)

@@ -245,7 +245,7 @@ class Session:
             if following:
                 say(f"Next: pdm run watch {following[0].week}.{following[0].day}")
         elif self.page == "hint" and self.hint:
-            hints.show(*self.hint)
+            hints.show(*self.hint, another="h · back: any other key")
         elif focus.id in self.results:
             for fault in faults(self.results.values()).values():
                 report_fault(fault)

@@ -169,5 +169,5 @@ def test_a_week_of_the_learner_is_graded():
         done = run("test --week 1 -- -k mlx", checkout)
     assert done.returncode == 1
     assert "✓ 1.1.1 Softmax: passed, " in done.stdout
-    assert "○ 1.2.2 RoPE: not started\n" in done.stdout
-    assert re.search(r"\n1 of \d+ tasks passed in all\.\n\Z", done.stdout)
+    assert "○ 1.2.1 to 1.2.2: not started · read " in done.stdout
+    assert re.search(r"\n1 of \d+ tasks passed in all\. Next: 1\.1\.2 .*\.\n\Z", done.stdout)

@@ -117,6 +117,7 @@ def test_a_day_whose_tests_are_gone_has_not_passed(checkout, tmp_path):
 def test_junit_is_xml_in_the_structure_that_pytest_writes(checkout, tmp_path):
     out = tmp_path / "verdicts.xml"
     done = export(checkout, "--format", "junit", "--out", str(out), "1.1")
+    assert done.stderr.startswith(f"{out}: 1 of 4 tasks passed, ")
     assert (done.returncode, done.stdout) == (0, "")
     root = ElementTree.fromstring(out.read_bytes())
     (suite,) = root

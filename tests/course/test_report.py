@@ -1,6 +1,7 @@
 """A run is told on one screen, however much there is to mend."""
 
 import re
+import shutil
 
 import pytest
 
@@ -40,6 +41,21 @@ def test_when_everything_is_wrong_the_first_is_told_in_full(all_wrong, typed):
     assert bool(short) == ("day" not in typed)
 
 
+def test_files_that_cannot_be_imported_and_loans_are_told_once_each(all_wrong, tmp_path):
+    checkout = shutil.copytree(all_wrong, tmp_path / "tiny-llm", symlinks=True)
+    for name, line in (("tokenizer", "def oops(:"), ("sampler", "import nothing_such")):
+        with (checkout / f"src/tiny_llm/{name}.py").open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+    run("borrow 1.1.1 1.2.1", checkout)
+    screen = run("test 1", checkout).stdout
+    assert len(screen.splitlines()) <= ROWS
+    why = "failed, src/tiny_llm/tokenizer.py cannot be imported\n"
+    assert f"✗ 1.6.1, 1.6.2, 1.6.3, 1.6.4, 1.6.5: {why}" in screen
+    assert screen.count("tokenizer.py:") == 2, "told once, and to be mended next"
+    assert screen.count("⇢ on the reference") == 1
+    assert "\n⇢ on the reference, as you have borrowed them: 1.1.1, 1.2.1\n0 of 27 tasks passed in all" in screen
+
+
 def test_days_with_nothing_to_mend_have_one_line_each(two_days):
     screen = run("test 1.1 1.2 1.3", two_days).stdout
     assert re.search(r"^✓ 1\.1\.1 to 1\.1\.4: passed, \d+ checks$", screen, re.M)
@@ -51,3 +67,28 @@ def test_days_with_nothing_to_mend_have_one_line_each(two_days):
 def test_tasks_that_are_no_whole_day_are_named(two_days):
     screen = run("test 1.1.1 1.1.3 1.3", two_days).stdout
     assert re.search(r"^✓ 1\.1\.1, 1\.1\.3: passed, \d+ checks$", screen, re.M)
+
+
+def test_a_borrowed_day_is_one_line_and_not_what_to_do_next(two_days):
+    run("borrow 1.3", two_days)
+    run("borrow 1.2.2", two_days)
+    try:
+        everything = run("test", two_days)
+        assert "⇢ 1.3.1 to 1.3.3: borrowed (pdm run return 1.3 to write them yourself)\n" in everything.stdout
+        assert everything.stdout.endswith("\n5 of 9 tasks passed in all, 4 borrowed. Next: pdm run status\n")
+        assert len(re.findall("tasks? passed", everything.stdout)) == 1
+        named = run("test 1.3", two_days).stdout
+        assert named.endswith("\n0 of 3 tasks passed. Next: pdm run return 1.3.1 1.3.2 1.3.3\n")
+    finally:
+        run("return --all", two_days)
+
+
+def test_when_all_has_passed_the_board_is_next_for_the_learner_alone(two_days):
+    assert run("test 1.1", two_days).stdout.endswith("\n4 of 4 tasks passed. Next: pdm run status\n")
+    assert run("test 1.1 --solution", two_days).stdout.endswith("\n4 of 4 tasks passed.\n")
+
+
+def test_our_solution_is_told_in_one_sum_however_much_is_written(two_days):
+    done = run("test --solution -- -k mlx", two_days)
+    assert done.returncode == 0
+    assert len(re.findall("tasks? passed", done.stdout)) == 1

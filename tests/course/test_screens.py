@@ -72,6 +72,8 @@ TYPED: dict[str, tuple[str, ...]] = {
     "train nothing.txt --out somewhere": (),
     "no-such-command": (),
     # Help.
+    "help": ("pdm run status",),
+    "help test": (),
     "test --help": (),
     "generate --help": (),
     "export --help": (),

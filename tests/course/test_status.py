@@ -109,7 +109,14 @@ def test_what_was_done_and_waits_now_is_not_done(checkout):
     run("return 1.1.3", checkout)
     run("reset 1.1.3 --yes", checkout)
     run("test 1.1.4", checkout)
-    assert "~ 1.1.4 Multi-head attention: written, not graded yet" in board(checkout)
+    edit(checkout, "return 2 * softmax(", "return softmax(", "attention.py")
+    text = board(checkout)
+    assert "~ 1.1.4 Multi-head attention: written, waits for 1.1.3" in text
+    assert "\nNext: write 1.1.3 Linear, src/tiny_llm/basics.py:" in text, "grading 1.1.4 would say the same again"
+    run("borrow 1.1.3", checkout)
+    text = board(checkout)
+    assert "~ 1.1.4 Multi-head attention: written, not graded yet" in text
+    assert text.endswith("\n      pdm run test 1.1.4\n")
 
 
 def test_a_file_that_is_gone(checkout):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.course.terminal import CTRL_C, Terminal
 
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.transcripts import Scenario, checkout_for, run
@@ -54,3 +55,13 @@ def test_it_fails_if_something_is_not_as_it_should_be():
         )
     assert done.returncode == 1
     assert "models/tiny-qwen3 is missing" in done.stderr
+
+
+def test_ctrl_c_is_told_once():
+    with Terminal("tour") as terminal:
+        terminal.wait_for("$ pdm run test 1.1.2\n")
+        terminal.wait_for("Week 1, day 1")
+        terminal.type(CTRL_C)
+        assert terminal.end() == 130
+    assert terminal.screen.count("interrupted") == 1
+    assert "Traceback" not in terminal.screen

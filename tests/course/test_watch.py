@@ -95,7 +95,9 @@ def test_the_keys(checkout):
     with watching(checkout, "--week", "1", "--day", "1") as terminal:
         mode = termios.tcgetattr(terminal.ours)
         terminal.type("h")
-        assert "1.1.2 Scaled dot-product attention, hint 1 of 3" in terminal.wait_for(FOOTER)
+        page = terminal.wait_for(FOOTER)
+        assert "1.1.2 Scaled dot-product attention, hint 1 of 3" in page
+        assert "The next one: h · back: any other key\n" in page
         terminal.type("H")
         assert "hint 2 of 3" in terminal.wait_for(FOOTER)
         terminal.type("l")
