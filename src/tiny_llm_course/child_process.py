@@ -79,9 +79,11 @@ class ChildProcess:
         errors = [line for line in lines if "rror:" in line]
         return (errors or lines or ["it wrote nothing"])[-1]
 
-    def watch(self, results: dict[str, TaskResult], begin: Callable[[], None]) -> None:
-        """Take the events until the child has ended or has been ended."""
-        self._begin = begin
+    def watch(
+        self, results: dict[str, TaskResult], begin: Callable[[], None], finished: Callable[[TaskResult], None]
+    ) -> None:
+        """Take the events until the child has ended or has been ended; each result is handed over when it is whole."""
+        self._begin, self._finished = begin, finished
         busy, last = 0.0, time.monotonic()
         try:
             # The pipes say nothing: what the child started may hold them open, and it may close them itself.
@@ -126,6 +128,7 @@ class ChildProcess:
                 for task, count in event["counts"].items():
                     results[task].checks = count
             case "task":
+                self._hand_over(results)
                 self.task = event["task"]
                 self.begun.append(self.task)
             case "begins":
@@ -155,6 +158,11 @@ class ChildProcess:
                     raise UsageError(f"pytest says: {self.last_words()}")
                 # 2 and 3: interrupted from within. It ends now, and counts as dead in the task that it was busy with.
                 self._left = True
+
+    def _hand_over(self, results: dict[str, TaskResult]) -> None:
+        """What it was busy with is done, and another task begins."""
+        if (result := results.get(self.task)) and result.passed + result.failed == result.checks:
+            self._finished(result)
 
     def _settle(self) -> None:
         """Wait, not for ever, for the child's end and for what it has written to arrive."""

@@ -11,12 +11,13 @@ from .selection import by_day
 from .workers import Worker
 
 Verdicts = list[TaskResult] | BaseException  # or why there are none
+News = TaskResult | Verdicts  # of one task while others are still being graded, or of all
 
 
 class Grader:
-    """`tell` is called from its thread with a request's number and what came of it."""
+    """`tell` is called from its thread with a request's number and what came of it: of a task, and at last of all."""
 
-    def __init__(self, limits: Limits, tell: Callable[[int, Verdicts], None]) -> None:
+    def __init__(self, limits: Limits, tell: Callable[[int, News], None]) -> None:
         self.number = 0  # of the newest request
         self._limits = limits
         self._tell = tell
@@ -54,9 +55,16 @@ class Grader:
 
     def _run(self, number: int, tasks: list[Task], worker: Worker | None, cancelled: threading.Event) -> None:
         found: list[TaskResult] = []
+
+        def finished(result: TaskResult) -> None:
+            if not cancelled.is_set():
+                self._tell(number, result)
+
         try:
             for day, its_tasks in by_day(tasks):
-                found += grade_day(day, tasks=its_tasks, limits=self._limits, worker=worker, cancelled=cancelled)
+                found += grade_day(
+                    day, tasks=its_tasks, limits=self._limits, worker=worker, cancelled=cancelled, finished=finished
+                )
                 worker = None
         except Cancelled:
             return

@@ -44,12 +44,14 @@ def grade_day(
     pytest_args: tuple[str, ...] = (),
     ends: Ends | None = None,
     begin: Callable[[], None] = lambda: None,
+    finished: Callable[[TaskResult], None] = lambda result: None,
     worker: Worker | None = None,
     cancelled: threading.Event | None = None,
 ) -> list[TaskResult]:
     """Grade the tasks of a day (all of them by default) and give the results of those that had a check selected.
 
-    `begin` is called once, as soon as it is known that there is something to grade. `worker` is one that waits already.
+    `begin` is called once, as soon as it is known that there is something to grade; `finished` with the result of each
+    task that another one follows, as soon as all of its checks have run. `worker` is one that waits already.
 
     Raises:
         Cancelled: `cancelled` was set meanwhile.
@@ -75,7 +77,7 @@ def grade_day(
         }
         run = ChildProcess(worker or Worker(), job, package, limits or Limits(), cancelled or threading.Event())
         worker = None
-        run.watch(results, begin)
+        run.watch(results, begin, finished)
         if run.ended:
             break
         if run.task:

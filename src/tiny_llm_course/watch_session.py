@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from . import hints, progress, watch_page
 from .changes import Code
 from .child_process import Limits
-from .grader import Grader, Verdicts
+from .grader import Grader, News
 from .keys import Keys
 from .paths import LEARNER, ROOT
 from .registry import Task, UsageError, load_course
@@ -47,7 +47,7 @@ class Session:
         self.said = ""
         self._started = 0.0
         self._poll = poll
-        self._mail: queue.SimpleQueue[tuple[int, Verdicts] | None] = queue.SimpleQueue()
+        self._mail: queue.SimpleQueue[tuple[int, News] | None] = queue.SimpleQueue()
         self._bell, self._ringer = os.pipe()
         self._grader = Grader(limits, lambda number, verdicts: self._post((number, verdicts)))
         self._keys = Keys()
@@ -94,7 +94,7 @@ class Session:
                 seen = now
                 self.saved()
 
-    def _post(self, letter: tuple[int, Verdicts] | None) -> None:
+    def _post(self, letter: tuple[int, News] | None) -> None:
         """Called from the threads."""
         self._mail.put(letter)
         os.write(self._ringer, b"!")
@@ -126,19 +126,23 @@ class Session:
         elif problems or self.code.problems(self.tasks):
             self.turn_to("task")
 
-    def take(self, number: int, verdicts: Verdicts) -> None:
+    def take(self, number: int, news: News) -> None:
         """Verdicts came; those of a request that was given up do not count."""
         if number != self._grader.number or not self.due:
             return
-        if isinstance(verdicts, UsageError):
-            self.said = str(verdicts)
-        elif isinstance(verdicts, BaseException):
-            raise verdicts
+        if isinstance(news, TaskResult):  # what was saved comes before what uses it, and need not wait for that
+            self.results[news.task.id] = news
+            self.turn_to(self.page)
+            return
+        if isinstance(news, UsageError):
+            self.said = str(news)
+        elif isinstance(news, BaseException):
+            raise news
         else:
-            remembered = progress.record(verdicts)
-            self.results |= {result.task.id: result for result in verdicts}
+            remembered = progress.record(news)
+            self.results |= {result.task.id: result for result in news}
             self.own |= {task.id: self.code.own(task) for task in self.due}
-            for result in verdicts:
+            for result in news:
                 if result.finding and result.finding.place:  # whatever is saved next may have mended the file
                     self.graded.pop(result.task.id, None)
             ids = ", ".join(task.id for task in self.due)

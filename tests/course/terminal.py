@@ -33,10 +33,10 @@ def all_of(ours: int) -> bytes:
 class Terminal:
     """Runs one of the course's commands. What is read so far stands in `screen`, without carriage returns."""
 
-    def __init__(self, *args: str, checkout: Path = ROOT, columns: int = 80) -> None:
+    def __init__(self, *args: str, checkout: Path = ROOT, columns: int = 80, kind: str = "dumb") -> None:
         self.ours, theirs = pty.openpty()
         self.resize(columns)
-        env = {**os.environ, "PYTHONPATH": str(checkout / "src"), "NO_COLOR": "1", "TERM": "dumb"}
+        env = {**os.environ, "PYTHONPATH": str(checkout / "src"), "NO_COLOR": "1", "TERM": kind}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tiny_llm_course", *args],
             stdin=theirs, stdout=theirs, stderr=theirs, cwd=checkout, env=env, start_new_session=True,

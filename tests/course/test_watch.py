@@ -179,6 +179,19 @@ def test_an_endless_loop_blocks_no_key_and_gives_way_to_the_next_save(checkout):
         assert terminal.end() == 0
 
 
+def test_a_verdict_does_not_wait_for_those_of_other_tasks(checkout):
+    """1.1.2 comes first and fails; 1.1.4 hangs. On a screen, which each page takes over, the first is told at once."""
+    loop = f"open('{HANGING}', 'w').close(); exec('while True: pass')"
+    save(checkout, UNSCALED.replace("        heads = scaled", f"        {loop}\n        heads = scaled", 1))
+    with Terminal("watch", "1.1.2", "1.1.4", checkout=checkout, kind="xterm") as terminal:
+        terminal.wait_for("Grading 1.1.2, 1.1.4 ...")
+        terminal.wait_for("✗ 1.1.2 Scaled dot-product attention: failed")
+        terminal.wait_for("equals what you get when the default scale")
+        assert "Graded" not in terminal.screen
+        terminal.type("q")
+        assert terminal.end() == 0
+
+
 def test_an_endless_loop_ends_by_the_limit(checkout):
     save(checkout, ENDLESS)
     with watching(checkout, "1.1.2", "--time-limit", "0.5", tasks="1.1.2") as terminal:
