@@ -29,9 +29,9 @@ import numpy as np
 from kneser_ney import KneserNey
 from tokenizers import Tokenizer
 
-from tiny_llm_course.chat_template import render_chat
-from tiny_llm_course.checkpoint import load_checkpoint
-from tiny_llm_course.engine import Engine
+from tiny_llm_course.checkpoints.chat_template import render_chat
+from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.engine.engine import Engine
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 from tiny_llm_course.training.conversations import topics, words_for_things
 from tiny_llm_course.training.packing import HeldOut, held_out

@@ -17,10 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tiny_llm_course.machine import in_words, machine
-from tiny_llm_course.measuring import in_turns
-from tiny_llm_course.registry import load_course
-from tiny_llm_course.transcripts import Scenario, checkout_for, run
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.dev.transcripts import Scenario, checkout_for, run
+from tiny_llm_course.measuring.clock import in_turns
+from tiny_llm_course.measuring.machine import in_words, machine
 
 DAY = "test --week 1 --day 1"
 

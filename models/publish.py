@@ -19,7 +19,7 @@ import mlx.core as mx
 from card import card
 from loss_curve import loss_curve
 
-from tiny_llm_course.engine import Sampling, load_engine
+from tiny_llm_course.engine.engine import Sampling, load_engine
 
 HERE = Path(__file__).parent
 FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors")

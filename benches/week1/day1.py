@@ -5,7 +5,7 @@ from functools import partial
 import mlx.core as mx
 
 from tiny_llm.attention import scaled_dot_product_attention_simple
-from tiny_llm_course.measuring import Table, on_cpu, peak_memory, seconds
+from tiny_llm_course.measuring.clock import Table, on_cpu, peak_memory, seconds
 
 D = 64
 

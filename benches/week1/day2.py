@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 
 from tiny_llm.positional_encoding import RoPE
-from tiny_llm_course.measuring import Table, number
+from tiny_llm_course.measuring.clock import Table, number
 
 D, THETA = 128, 1e6  # Qwen3's
 APART = 5

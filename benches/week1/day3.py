@@ -5,7 +5,7 @@ from functools import partial
 import mlx.core as mx
 
 from tiny_llm.attention import scaled_dot_product_attention_grouped
-from tiny_llm_course.measuring import Table, peak_memory, seconds
+from tiny_llm_course.measuring.clock import Table, peak_memory, seconds
 
 H, D = 16, 128  # Qwen3-0.6B's
 

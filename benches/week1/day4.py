@@ -6,7 +6,7 @@ from functools import partial
 import mlx.core as mx
 
 from tiny_llm.qwen3 import Qwen3MLP, Qwen3MultiHeadAttention
-from tiny_llm_course.measuring import Table, seconds
+from tiny_llm_course.measuring.clock import Table, seconds
 
 E, H, H_KV, D, WIDTH = 256, 6, 2, 64, 576  # a layer of models/tiny-qwen3
 

@@ -9,9 +9,9 @@ from tiny_llm.config import ModelConfig
 from tiny_llm.embedding import Embedding
 from tiny_llm.layer_norm import RMSNorm
 from tiny_llm.qwen3 import Qwen3MLP, Qwen3Model, Qwen3MultiHeadAttention
-from tiny_llm_course.checkpoint import load_checkpoint
-from tiny_llm_course.engine import find_model
-from tiny_llm_course.measuring import Table, on_cpu, seconds
+from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.engine.engine import find_model
+from tiny_llm_course.measuring.clock import Table, on_cpu, seconds
 
 # What config.json of Qwen3-0.6B says. Its weights are not needed: they are only counted.
 QWEN3 = ModelConfig("qwen3", 1024, 28, 3072, 16, 8, 128, 151936, 1e-6, 1e6, 40960, True)

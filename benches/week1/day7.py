@@ -7,9 +7,9 @@ import mlx.core as mx
 from tiny_llm.config import ModelConfig
 from tiny_llm.qwen3 import Qwen3Model
 from tiny_llm.sampler import make_sampler
-from tiny_llm_course.checkpoint import load_checkpoint
-from tiny_llm_course.engine import find_model
-from tiny_llm_course.measuring import Table, seconds
+from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.engine.engine import find_model
+from tiny_llm_course.measuring.clock import Table, seconds
 
 SAMPLERS = {
     "greedy": make_sampler(temp=0),

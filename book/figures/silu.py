@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-
-from tiny_llm_course.formulas import silu64
+from tests.week1.formulas import silu64
 
 PICTURE = Path(__file__).resolve().parents[1] / "src" / "figures" / "silu.svg"
 GATES = {"That": 4.0, "is": -4.0, "a": 0.0, "blue": 1.0, "dog": -9.0}

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TRANSCRIPT = ROOT / "tests" / "course" / "transcripts" / "scale-left-out.txt"
+TRANSCRIPT = ROOT / "book" / "transcripts" / "scale-left-out.txt"
 PICTURE = ROOT / "book" / "src" / "figures" / "terminal.svg"
 
 ADVANCE, LINE, MARGIN, BAR = 7.83, 19.0, 20.0, 34.0  # pixels at 13 px: a character's width, a line's height

@@ -1,5 +1,5 @@
 """`python -m tiny_llm_course` is the command line."""
 
-from .cli import main
+from .commands.cli import main
 
 main()

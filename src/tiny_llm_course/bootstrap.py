@@ -4,7 +4,7 @@ A clone is ready after one command this way. Only the standard library may be im
 """
 
 import sys
-from os import environ, execv, path
+from os import chdir, environ, execv, path
 
 # Python puts a script's folder first on the path. The course's modules must not be taken for the library's.
 if path.realpath(sys.path[0]) == path.dirname(path.realpath(__file__)):
@@ -12,6 +12,7 @@ if path.realpath(sys.path[0]) == path.dirname(path.realpath(__file__)):
 
 import shutil
 import subprocess
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -43,7 +44,7 @@ def missing_packages() -> list[str]:
 
 def fail(message: str) -> NoReturn:
     """Print one line and leave with the status for wrong use."""
-    from tiny_llm_course.screen import say
+    from tiny_llm_course.terminal.screen import say
 
     say(message, err=True)
     sys.exit(2)
@@ -54,17 +55,28 @@ def install_packages() -> None:
     pdm = shutil.which("pdm")
     if pdm is None:
         fail("The course's packages are not installed, and pdm is not on the PATH: run `pdm install` yourself.")
-    print("First run: installing the course's packages. This takes about a minute.", flush=True)
+    from tiny_llm_course.terminal.screen import say
+
+    # All on stderr, as what the command itself prints may be on its way into a file.
+    say("First run: installing the course's packages, about 230 MB, which takes one to three minutes.", err=True)
+    say("If PDM has just warned about the Python version, no harm: it does so whenever it makes a .venv.", err=True)
     settings = environ | {"PDM_CHECK_UPDATE": "0", "PDM_NON_INTERACTIVE": "1"}
     try:
-        # PDM lists every package even with --quiet, so its output is caught.
         status = subprocess.run(
-            [pdm, "install"], cwd=ROOT, env=settings, stdin=subprocess.DEVNULL, capture_output=True
+            [pdm, "install"], cwd=ROOT, env=settings, stdin=subprocess.DEVNULL, stdout=sys.__stderr__
         ).returncode
     except OSError:
         status = 1
     if status != 0:
-        fail("The course's packages could not be installed. Run `pdm install` to see why.")
+        fail("The course's packages could not be installed; PDM says above why. To try again: pdm install")
+
+
+def go_where_the_person_stands() -> None:
+    """PDM runs a command in the project's folder. The paths that are typed begin in the folder they are typed in."""
+    root, here = environ.get("PDM_PROJECT_ROOT"), environ.pop("PDM_RUN_CWD", None)
+    if root and here and Path(root).resolve() == ROOT:  # not those of another project's run that has led here
+        with suppress(OSError):  # the folder is gone meanwhile
+            chdir(here)
 
 
 def start() -> None:
@@ -74,7 +86,7 @@ def start() -> None:
     if missing:  # the course itself may be among them; what follows needs no other
         sys.path.insert(0, str(ROOT / "src"))
     if missing and sys.argv[1:] == ["doctor"]:  # it must say what is wrong, and change nothing
-        from tiny_llm_course.doctor import examine
+        from tiny_llm_course.doctor.doctor import examine
 
         sys.exit(examine())
     if missing:
@@ -84,7 +96,8 @@ def start() -> None:
         environ[AGAIN] = "1"
         execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
-    from tiny_llm_course.cli import main
+    go_where_the_person_stands()
+    from tiny_llm_course.commands.cli import main
 
     main()
 

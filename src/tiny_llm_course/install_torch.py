@@ -27,6 +27,14 @@ INSTALLING_SECONDS = 1800
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--timeout", "10", "--retries", "1")
 
 
+def tell(line: str) -> None:
+    """Print a line, as wide as the terminal."""
+    sys.path.append(str(ROOT / "src"))
+    from tiny_llm_course.terminal.screen import say
+
+    say(line)
+
+
 def pinned_version() -> str:
     """Return the version of PyTorch that the course pins for macOS, such as `2.13.0`."""
     with (ROOT / "pyproject.toml").open("rb") as file:
@@ -55,9 +63,10 @@ def version_for_pip(pin: str) -> str | None:
 
 
 def install(exact: str) -> None:
-    """Install this version of PyTorch with pip."""
-    command = (*PIP, "install", "--quiet", "--only-binary", ":all:", f"torch=={exact}")
-    subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=INSTALLING_SECONDS, check=True)
+    """Install this version of PyTorch with pip, which shows how far it is."""
+    tell(f"PyTorch {exact}, for a second opinion on your results: installing, about 200 MB.")
+    command = (*PIP, "install", "--only-binary", ":all:", f"torch=={exact}")
+    subprocess.run(command, stdin=subprocess.DEVNULL, timeout=INSTALLING_SECONDS, check=True)
 
 
 def outcome() -> str | None:
@@ -75,6 +84,7 @@ def outcome() -> str | None:
             return None
         if find_spec("pip") is None:
             return left_out
+        tell("PyTorch: asking pip whether it has a CPU build.")
         found = version_for_pip(pin)
         if found != f"{pin}+cpu":
             return left_out
@@ -87,7 +97,4 @@ def outcome() -> str | None:
 if __name__ == "__main__":
     line = outcome()
     if line is not None:
-        sys.path.insert(0, str(ROOT / "src"))
-        from tiny_llm_course.screen import say
-
-        say(line)
+        tell(line)

@@ -9,8 +9,9 @@ def _borrow() -> None:
     from contextlib import suppress
 
     with suppress(ImportError):  # the packages are not installed yet
-        from tiny_llm_course import borrowing, progress
-        from tiny_llm_course.screen import say
+        from tiny_llm_course.learner import progress
+        from tiny_llm_course.programs import borrowing
+        from tiny_llm_course.terminal.screen import say
 
         lent = progress.borrowed_tasks()
         borrowing.install(lent)

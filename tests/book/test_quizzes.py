@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tiny_llm_course.quizzes import load_quiz
-from tiny_llm_course.registry import load_course
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.dev.book.quizzes import load_quiz
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
-DAYS = [day for week in load_course().weeks for day in week.days]
+DAYS = load_course().days()
 DAY_1 = "week1/day1.html"
 
 
@@ -39,7 +39,7 @@ CHECK_ALL = """() => [...document.querySelectorAll("mc-quiz")].map((quiz) =>
   }))"""
 
 
-@pytest.mark.parametrize("day", DAYS, ids=lambda day: f"{day.week}.{day.number}")
+@pytest.mark.parametrize("day", DAYS, ids=lambda day: day.name)
 def test_every_answer_is_explained_and_one_is_right(page: "Page", day) -> None:
     page.goto(address(day.chapter))
     quizzes = page.evaluate(CHECK_ALL)

@@ -6,11 +6,13 @@ import json
 import mlx.core as mx
 import numpy as np
 import pytest
+from book.generate.week1 import widgets
 from tests.book.widget import Widget
 
-from tiny_llm_course import widgets
-from tiny_llm_course.packages import load_solution
+from tiny_llm_course.dev.book.html import MINUS
+from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.paths import BOOK
+from tiny_llm_course.programs.packages import load_solution
 
 mx.set_default_device(mx.cpu)
 load_solution()
@@ -53,7 +55,7 @@ def test_attention_works_out_the_highlighted_cell(page):
     ]
     for state, text in zip(*widget.look(views, ".sum"), strict=True):
         shown = state[["scores", "scaled", "mask", "softmax", "output"][state["step"]]][state["row"]][state["column"]]
-        result = text.rpartition("= ")[2].replace(widgets.MINUS, "-").replace("∞", "inf")
+        result = text.rpartition("= ")[2].replace(MINUS, "-").replace("∞", "inf")
         assert float(result) == pytest.approx(float(shown), abs=0.00051)
 
 
@@ -207,5 +209,5 @@ def test_sampling_draws_what_is_left(page):
 
 def test_the_logits_in_the_book_are_those_of_the_embedded_model():
     data = widgets.next_token_logits()
-    assert f'"logits": {json.dumps(data["logits"])}' in (BOOK / "src/generated/sampling-sliders.md").read_text("utf-8")
+    assert f'"logits": {json.dumps(data["logits"])}' in present("1.7", "sampling-sliders")
     assert data["logits"] == sorted(data["logits"], reverse=True)

@@ -6,11 +6,11 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
+from tests.week1.reference_model import QWEN3, ReferenceModel, random_model
 
-from tiny_llm_course.checkpoint import load_checkpoint
-from tiny_llm_course.packages import load_solution
-from tiny_llm_course.reference_model import QWEN3, ReferenceModel, random_model
-from tiny_llm_course.registry import UsageError
+from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.course.registry import UsageError
+from tiny_llm_course.programs.packages import load_solution
 
 load_solution()
 from tiny_llm_solution.tokenizer import byte_alphabet  # noqa: E402

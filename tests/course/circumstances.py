@@ -90,6 +90,14 @@ def read_only(checkout: Path) -> None:
 
 
 def scratch_files(checkout: Path) -> None:
-    """Files of the learner's in the checkout that are named like libraries."""
-    for name in ("random", "json", "numpy", "test"):
+    """Files of the learner's in the checkout that are named like libraries, or like pytest's own."""
+    for name in ("random", "json", "numpy", "statistics", "test", "conftest"):
         (checkout / f"{name}.py").write_text("raise SystemExit('scratch')", encoding="utf-8")
+    for folder in (checkout, checkout / "tests"):
+        (folder / "pytest.ini").write_text("[pytest]\naddopts = -k nothing\n", encoding="utf-8")
+
+
+def package_in_the_way(checkout: Path) -> None:
+    """A package of the learner's with the name of a library, where Python looks."""
+    (checkout / "src" / "mlx").mkdir()
+    (checkout / "src" / "mlx" / "__init__.py").touch()

@@ -1,11 +1,12 @@
 """A small course in a repository, and a learner's clone of it, for the tests of `sync`."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tiny_llm_course.paths import REGISTRY
+from tiny_llm_course.paths import REGISTRY, ROOT
 
 BASICS = '''"""Basics."""
 
@@ -97,8 +98,7 @@ def without_settings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def make_course(root: Path) -> Path:
     root.mkdir()
     git(root, "init", "-q", "-b", "main")
-    (root / "src/tiny_llm_course").mkdir(parents=True)
-    (root / "src/tiny_llm_course/tasks.toml").write_text(REGISTRY.read_text(encoding="utf-8"), encoding="utf-8")
+    shutil.copytree(REGISTRY, root / REGISTRY.relative_to(ROOT))
     (root / ".gitignore").write_text(".tiny-llm/\n", encoding="utf-8")
     commit(root, basics=BASICS, config=CONFIG, README_md="one\ntwo\nthree\n", other_txt="1\n")
     return root

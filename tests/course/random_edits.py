@@ -5,7 +5,7 @@ import random
 import re
 from textwrap import dedent
 
-from tiny_llm_course.merge_functions import Merged, merge
+from tiny_llm_course.source.merge.functions import Merged, merge
 
 BASE = '''
 """Norms."""

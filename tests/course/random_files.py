@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.course.course_and_clone import LEARNER, git
 from tests.course.random_edits import Play, functions, put_lines, segment, top
 
-from tiny_llm_course.merge_functions import merge
+from tiny_llm_course.source.merge.functions import merge
 
 # Statements of a module; {0} is a mark.
 STATEMENTS = (

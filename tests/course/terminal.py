@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from tiny_llm_course.dev.transcripts import environment
 from tiny_llm_course.paths import ROOT
 
 CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
@@ -36,7 +37,7 @@ class Terminal:
     def __init__(self, *args: str, checkout: Path = ROOT, columns: int = 80, kind: str = "dumb") -> None:
         self.ours, theirs = pty.openpty()
         self.resize(columns)
-        env = {**os.environ, "PYTHONPATH": str(checkout / "src"), "NO_COLOR": "1", "TERM": kind}
+        env = {**environment(checkout), "NO_COLOR": "1", "TERM": kind}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tiny_llm_course", *args],
             stdin=theirs, stdout=theirs, stderr=theirs, cwd=checkout, env=env, start_new_session=True,

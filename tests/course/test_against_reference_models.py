@@ -9,10 +9,10 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
+from tests.week1.reference_model import QWEN3, QWEN25, ReferenceModel, model64, random_model, random_tokens
 
-from tiny_llm_course.packages import load_solution
-from tiny_llm_course.reference_model import QWEN3, QWEN25, ReferenceModel, model64, random_model, random_tokens
-from tiny_llm_course.rounding import Array64, rounding, to_float64, tolerance
+from tiny_llm_course.programs.packages import load_solution
+from tiny_llm_course.testkit.rounding import Array64, rounding, to_float64, tolerance
 
 load_solution()
 from tiny_llm_solution.config import ModelConfig  # noqa: E402

@@ -6,22 +6,23 @@ import math
 import re
 
 import pytest
+from tests.course.checkouts import fixture
 
-from tiny_llm_course import listings
-from tiny_llm_course.benchmarks import find, measurements
-from tiny_llm_course.checkpoint import load_checkpoint
-from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT
-from tiny_llm_course.registry import UsageError, load_course
-from tiny_llm_course.transcripts import Edit, Scenario, checkout_for, run
+from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.course.places import chapter_path
+from tiny_llm_course.course.registry import UsageError, load_course
+from tiny_llm_course.dev.book import listings
+from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
+from tiny_llm_course.measuring.benches import find, measurements
+from tiny_llm_course.paths import EMBEDDED_MODEL, ROOT
 
-DAYS = [day for week in load_course().weeks for day in week.days if (BOOK / "src" / day.chapter).is_file()]
-NAMES = [f"{day.week}.{day.number}" for day in DAYS]
+NAMES = [day.name for day in load_course().days()]
 KNOWN = {measurement.name: measurement for measurement in measurements(load_course())}
 
 
 @pytest.fixture(scope="module")
 def untouched():
-    with checkout_for(Scenario("measured", ())) as checkout:
+    with fixture() as checkout:
         yield checkout
 
 
@@ -33,17 +34,17 @@ def test_every_day_has_a_measurement_a_record_and_its_section(name):
     measurement = KNOWN[name]
     assert measurement.uses, "it measures nothing that the learner writes"
     assert any((task.week, task.day) == (measurement.day.week, measurement.day.number) for task in measurement.uses)
-    text = (BOOK / "src" / measurement.day.chapter).read_text(encoding="utf-8")
+    text = chapter_path(measurement.day).read_text(encoding="utf-8")
     section = text.partition("\n## Measure\n")[2].partition("\n## ")[0]
     assert f"pdm run bench {name}\n" in section
-    assert f"{{{{#include ../generated/{name}-measured.md}}}}" in section
+    assert f"{{{{#include ../generated/{name}.md:measured}}}}" in section
     assert text.index("\n## Measure\n") < text.index("\n## Checkpoint\n")
-    assert 60 <= len(section.split("-measured.md}}")[1].split()) <= 120
+    assert 60 <= len(section.split(":measured}}")[1].split()) <= 120
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_measurement_runs_and_its_record_has_the_same_form(name, untouched, tmp_path):
-    done = run(f"bench {name} --solution --quick --json {tmp_path}/found.json", untouched)
+def test_a_measurement_runs_and_its_record_has_the_same_form(name, tmp_path):
+    done = run(f"bench {name} --solution --quick --json {tmp_path}/found.json", ROOT)
     assert done.returncode == 0, done.stdout
     found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
     recorded = json.loads(KNOWN[name].record.read_text(encoding="utf-8"))
@@ -57,7 +58,8 @@ def test_a_measurement_runs_and_its_record_has_the_same_form(name, untouched, tm
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
         numbers = [cell for row in table["rows"] for cell in row if not isinstance(cell, str)]
         assert all(math.isfinite(number) and number >= 0 for number in numbers)
-    assert f"Week 1, day {name[-1]}: {found['title']}  (solutions/tiny_llm)\n" in done.stdout
+    week, day = name.split(".")
+    assert f"Week {week}, day {day}: {found['title']}  (solutions/tiny_llm)\n" in done.stdout
     assert "too small to say anything" in done.stdout
     assert found["see"] in done.stdout
 
@@ -67,7 +69,7 @@ def in_form(columns):
 
 
 def test_the_page_shows_the_record():
-    page = listings.generated_files(load_course())["1.6-measured.md"]
+    page = listings.generated_parts(load_course())["1.6", "measured"]
     recorded = json.loads(KNOWN["1.6"].record.read_text(encoding="utf-8"))
     assert page.count("\n| ") == len(recorded["rows"]) + 1
     assert f"MLX {recorded['machine']['mlx']} on the {recorded['machine']['device']}" in page
@@ -95,15 +97,15 @@ def test_the_parts_of_the_model_have_all_its_weights():
 
 
 SLOW = Edit(
-    "attention.py",
-    find="    if scale is None:\n",
-    put='    import time\n    print("here I am")\n    time.sleep(0.02)\n    if scale is None:\n',
+    "spread.py",
+    find="    centred = x - mean(x, axis)\n",
+    put='    import time\n    print("here I am")\n    time.sleep(0.02)\n    centred = x - mean(x, axis)\n',
 )
 
 
 def test_it_is_the_learners_code_that_is_measured(tmp_path):
     """Slow code takes its time, what it prints is not shown, and the verdict that it passes is remembered."""
-    with checkout_for(Scenario("slow", (), ("1.1.1", "1.1.2"), (SLOW,))) as checkout:
+    with fixture("1.1.1", "1.1.2", edits=(SLOW,)) as checkout:
         done = run(f"bench 1.1 --quick --json {tmp_path}/found.json", checkout)
         assert done.returncode == 0, done.stdout
         assert "(src/tiny_llm)" in done.stdout
@@ -129,24 +131,24 @@ def test_what_is_borrowed_is_measured_and_named(untouched):
 @pytest.mark.parametrize(
     ("solved", "edits", "words", "command"),
     [
-        ((), (), "1.1.1 Softmax is not started", "pdm run test 1.1.1"),
+        ((), (), "1.1.1 Mean is not started", "pdm run test 1.1.1"),
         (
             ("1.1.1", "1.1.2"),
-            (Edit("attention.py", find="query.shape[-1] ** -0.5", put="1.0"),),
-            "1.1.2 Scaled dot-product attention has not passed",
+            (Edit("spread.py", find="centred * centred", put="centred"),),
+            "1.1.2 Variance has not passed",
             "pdm run test 1.1.2",
         ),
         (
             ("1.1.1", "1.1.2"),
             (Edit("basics.py", put="\n(", find=""),),
-            "1.1.1 Softmax has not passed",
+            "1.1.1 Mean has not passed",
             "pdm run test 1.1.1",
         ),
     ],
     ids=["not started", "wrong", "not Python"],
 )
 def test_only_code_that_passes_is_measured(solved, edits, words, command):
-    with checkout_for(Scenario("unfinished", (), solved, edits)) as checkout:
+    with fixture(*solved, edits=edits) as checkout:
         done = run("bench 1.1", checkout)
     line = f"{words} (with --solution, ours is measured). Your next step:"
     assert (done.returncode, done.stdout) == (1, f"{line}\n    {command}\n")
@@ -155,16 +157,16 @@ def test_only_code_that_passes_is_measured(solved, edits, words, command):
 def test_what_raises_in_the_measurement_is_told_without_a_traceback():
     """It passes its checks, whose inputs are smaller."""
     fussy = Edit(
-        "attention.py",
-        find="    if scale is None:\n",
-        put="    assert key.shape[-2] < 16, 'too long'\n    if scale is None:\n",
+        "spread.py",
+        find="    centred = x - mean(x, axis)\n",
+        put="    assert x.size < 40, 'too long'\n    centred = x - mean(x, axis)\n",
     )
-    with checkout_for(Scenario("fussy", (), ("1.1.1", "1.1.2"), (fussy,))) as checkout:
+    with fixture("1.1.1", "1.1.2", edits=(fussy,)) as checkout:
         done = run("bench 1.1 --quick", checkout)
     assert done.returncode == 1
     first, frame, *more = done.stdout.splitlines()
     assert first == "src/tiny_llm: raised AssertionError: too long"
-    assert "src/tiny_llm/attention.py" in frame
+    assert "src/tiny_llm/spread.py" in frame
     assert more == ["What the tests say of it:", "    pdm run test"]
 
 
@@ -174,8 +176,7 @@ def test_what_raises_in_the_measurement_is_told_without_a_traceback():
 def test_alone_it_lists_what_there_is(untouched):
     done = run("bench", untouched)
     assert done.returncode == 0
-    for measurement in KNOWN.values():
-        assert f"  {measurement.name}  {measurement.title}\n" in done.stdout
+    assert "  1.1  The variance of longer and longer rows\n" in done.stdout
     assert done.stdout.endswith("Your code: pdm run bench 1.1; ours: pdm run bench 1.1 --solution\n")
 
 
@@ -189,6 +190,7 @@ def test_alone_it_lists_what_there_is(untouched):
         ("bench --json x.json", "--json needs a day: pdm run bench 1.1 --json FILE"),
         ("bench 1.1 --json nowhere/x.json", "nowhere/x.json cannot be written: nowhere is not a folder"),
         ("bench 1.1 --json src", "'src' is a directory"),
+        ("bench 1.1 --json pyproject.toml", "pyproject.toml is there already, and is no earlier record: name another"),
         ("dev bench 1.1.2", "1.1.2 is not a day"),
     ],
 )
@@ -201,17 +203,18 @@ def test_wrong_use_is_one_line(typed, words, untouched):
 
 
 def test_a_day_without_a_measurement(monkeypatch):
-    monkeypatch.setattr("tiny_llm_course.benchmarks.FOLDER", ROOT / "benches" / "week1")
+    monkeypatch.setattr("tiny_llm_course.measuring.benches.bench_path", lambda day: ROOT / "benches" / "none.py")
     with pytest.raises(UsageError, match=r"^Nothing is measured on day 1\.1 yet\.$"):
         find("1.1")
 
 
-def test_dev_bench_records_our_own_run(untouched):
-    record = untouched / KNOWN["1.2"].record.relative_to(ROOT)
-    record.unlink()
-    done = run("dev bench 1.2", untouched)
-    assert done.returncode == 0, done.stdout
-    found = json.loads(record.read_text(encoding="utf-8"))
+def test_dev_bench_records_our_own_run():
+    with checkout_for(Scenario("measured", ())) as checkout:
+        record = checkout / KNOWN["1.2"].record.relative_to(ROOT)
+        record.unlink()
+        done = run("dev bench 1.2", checkout)
+        assert done.returncode == 0, done.stdout
+        found = json.loads(record.read_text(encoding="utf-8"))
     assert (found["day"], found["package"], found["quick"]) == ("1.2", "solutions/tiny_llm", False)
     assert f"1.2: {found['see']}\n" in done.stdout
     # The error of float32 angles is small, that of rounded ones is not, on any machine.

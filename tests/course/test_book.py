@@ -14,18 +14,20 @@ from urllib.parse import unquote, urlsplit
 import click
 import pytest
 
-from tiny_llm_course import listings
-from tiny_llm_course.cli import cli
-from tiny_llm_course.mdbook import run_mdbook
-from tiny_llm_course.paths import BOOK, ROOT, SOLUTION, TESTS
-from tiny_llm_course.registry import Day, load_course
+from tiny_llm_course.commands.cli import cli
+from tiny_llm_course.course import places
+from tiny_llm_course.course.nouns import Day
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.dev.book import listings, parts
+from tiny_llm_course.dev.book.mdbook import run_mdbook
+from tiny_llm_course.paths import BOOK, COURSE, ROOT, SOLUTION
 
 SOURCE = BOOK / "src"
-PAGES = sorted(path for path in SOURCE.rglob("*.md") if path.name != "SUMMARY.md" and path.parent != listings.FOLDER)
-DAYS = [day for week in load_course().weeks for day in week.days]
+PAGES = sorted(path for path in SOURCE.rglob("*.md") if path.name != "SUMMARY.md" and path.parent != parts.FOLDER)
+DAYS = load_course().days()
 INCLUDE = re.compile(r"\{\{#\s*(\w+)\s*([^}]*?)\s*\}\}")
 # Programs of the course's packages, which `pdm run` starts without a script of ours.
-PROGRAMS = {"mdbook", "mypy", "pip", "pre-commit", "pytest", "python", "ruff", "typos"}
+PROGRAMS = {"lint-imports", "mdbook", "mypy", "pip", "pre-commit", "pytest", "python", "ruff", "typos"}
 
 COLUMNS = 124  # that stand side by side where the page is as wide as it gets
 # What chapters print bold besides the terms that they explain.
@@ -37,7 +39,7 @@ def page_id(path: Path) -> str:
 
 
 def day_id(day: Day) -> str:
-    return f"{day.week}.{day.number}"
+    return day.name
 
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=page_id)
@@ -129,10 +131,10 @@ def test_a_day_has_its_chapter_and_a_section_for_each_task(day: Day, html: dict[
 
 @every_day
 def test_a_chapter_shows_signature_hints_and_command_of_each_task(day: Day) -> None:
-    text = (SOURCE / day.chapter).read_text(encoding="utf-8")
-    wanted = [f"generated/{day.week}.{day.number}-tasks.md"]
-    for task in day.tasks:
-        wanted += [f"generated/{task.id}-signature.md", f"generated/{task.id}-hints.md", f"pdm run test {task.id}"]
+    text = places.chapter_path(day).read_text(encoding="utf-8")
+    names = ["tasks", "quiz", *(f"{part}-{task.number}" for task in day.tasks for part in ("signature", "hints"))]
+    wanted = [f"generated/{day.name}.md:{name}}}}}" for name in names]
+    wanted += [f"pdm run test {task.id}" for task in day.tasks]
     assert not [words for words in wanted if words not in text]
 
 
@@ -141,7 +143,7 @@ def test_hints_and_names_are_read_as_they_are_typed(day: Day, html: dict[Path, H
     """To Markdown, __init__ is a bold "init"; a hint on a page says what `pdm run hint` does."""
     text = " ".join(html[(built / day.chapter).with_suffix(".html")].text.split())
     wanted = [hint.replace("`", "") for task in day.tasks for hint in task.hints]
-    wanted += [f"{target.module}.{target.name}" for task in day.tasks for target in task.targets]
+    wanted += [f"{task.target.module}.{task.target.name}" for task in day.tasks]
     assert not [words for words in wanted if " ".join(words.split()) not in text]
 
 
@@ -219,7 +221,7 @@ def test_python_sessions_print_what_they_show(page: Path, tmp_path: Path) -> Non
         return
     file = tmp_path / page.with_suffix(".txt").name
     file.write_text("\n".join(lines), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(SOLUTION.parent)}
+    environment = {**os.environ, "PYTHONPATH": f"{SOLUTION.parent}{os.pathsep}{COURSE.parent}"}
     command = [sys.executable, "-m", "doctest", str(file)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, done.stdout
@@ -227,8 +229,8 @@ def test_python_sessions_print_what_they_show(page: Path, tmp_path: Path) -> Non
 
 @every_day
 def test_the_tests_that_a_chapter_names_exist(day: Day) -> None:
-    tests = (TESTS / f"week{day.week}" / f"test_day{day.number}.py").read_text(encoding="utf-8")
-    text = (SOURCE / day.chapter).read_text(encoding="utf-8")
+    tests = places.tests_path(day).read_text(encoding="utf-8")
+    text = places.chapter_path(day).read_text(encoding="utf-8")
     named = set(re.findall(r"`(test_\w+)`", text))
     assert named, "a chapter names the tests of its invariants"
     assert named <= set(re.findall(r"^def (test_\w+)", tests, re.MULTILINE))
@@ -242,7 +244,7 @@ def test_the_glossary_is_in_order_and_explains_every_term() -> None:
     beginnings = tuple(words.lower() for words in re.findall(r"^(?:: )?(.*)$", glossary, re.MULTILINE))
     unknown = set()
     for day in DAYS:
-        text = re.sub(r"^\|.*", "", (SOURCE / day.chapter).read_text(encoding="utf-8"), flags=re.MULTILINE)
+        text = re.sub(r"^\|.*", "", places.chapter_path(day).read_text(encoding="utf-8"), flags=re.MULTILINE)
         terms = {" ".join(term.split()) for term in re.findall(r"\*\*([A-Za-z][^*`]*[a-zA-Z])\*\*", text)} - NO_TERMS
         unknown |= {term for term in terms if not any(b.startswith(term.lower().removesuffix("s")) for b in beginnings)}
     assert not unknown

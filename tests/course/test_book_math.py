@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tiny_llm_course.book_math import protect, render
-from tiny_llm_course.mdbook import run_mdbook
+from tiny_llm_course.course.registry import UsageError
+from tiny_llm_course.dev.book.math import protect, render
+from tiny_llm_course.dev.book.mdbook import run_mdbook
+from tiny_llm_course.dev.book.tex import BadFormula, Formula, formulas
 from tiny_llm_course.paths import BOOK, ROOT
-from tiny_llm_course.registry import UsageError
-from tiny_llm_course.tex import BadFormula, Formula, formulas
 
 KATEX = (BOOK / "katex" / "katex.min.js").read_text(encoding="utf-8")
 
@@ -128,7 +128,7 @@ def test_without_mdbook_there_is_one_line(monkeypatch, tmp_path):
 
 def test_other_renderers_get_the_tex():
     for renderer, status in (("html", 0), ("markdown", 1)):
-        command = [sys.executable, "-m", "tiny_llm_course.book_math", "supports", renderer]
+        command = [sys.executable, "-m", "tiny_llm_course.dev.book.math", "supports", renderer]
         assert subprocess.run(command, cwd=ROOT / "src").returncode == status
 
 

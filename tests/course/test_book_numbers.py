@@ -14,18 +14,17 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT, TESTS
-from tiny_llm_course.registry import load_course
-from tiny_llm_course.variants import load_variants
+from tiny_llm_course.testkit.variants import load_variants
 
-DAYS = [day for week in load_course().weeks for day in week.days]
+DAYS = load_course().week(1).days
 MINUTES = [sum(task.minutes for task in day.tasks) for day in DAYS]
 V = 151936  # Qwen3's vocabulary
 
 
 def known_mistakes() -> int:
-    variants = [(day, load_variants(day)) for day in DAYS]
-    return sum(len(known.wrong_of(task.id)) for day, known in variants for task in day.tasks)
+    return sum(len(load_variants(task).wrong_programs) for day in DAYS for task in day.tasks)
 
 
 def ranks() -> dict[str, int]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tiny_llm_course.listings import FOLDER
-from tiny_llm_course.paths import BOOK, ROOT
-from tiny_llm_course.tex import formulas
+from tiny_llm_course.dev.book.parts import FOLDER
+from tiny_llm_course.dev.book.tex import formulas
+from tiny_llm_course.paths import BOOK, COURSE, ROOT
 
 SOURCES = sorted((BOOK / "src").rglob("*.md"))
 # Words that may follow themselves.
@@ -99,3 +99,10 @@ def test_generated_pages_have_no_formulas() -> None:
 )
 def test_a_planted_fault_is_found(check: Callable[[str], list[int]], text: str, lines: list[int]) -> None:
     assert check(text) == lines
+
+
+def test_pages_that_the_readme_links_are_readable_before_the_book_is_built() -> None:
+    project = COURSE.parents[1]
+    linked = re.findall(r"\]\((book/src/[\w/]+\.md)\)", (project / "README.md").read_text(encoding="utf-8"))
+    assert len(linked) >= 4
+    assert [name for name in linked if "{{#" in (project / name).read_text(encoding="utf-8")] == []

@@ -6,8 +6,8 @@ import sys
 import pytest
 from tests.course.checkpoint_folders import chatting
 
-from tiny_llm_course import talk
-from tiny_llm_course.engine import Engine, Sampling, load_engine
+from tiny_llm_course.engine import talk
+from tiny_llm_course.engine.engine import Engine, Sampling, load_engine
 
 FORGOTTEN = "The context is full: the {} forgotten.\n"
 

@@ -1,6 +1,5 @@
 """The chat as a process: questions that are piped in, and a terminal with its keys."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,7 +8,7 @@ import pytest
 from tests.course.checkpoint_folders import chatting
 from tests.course.terminal import CTRL_C, CTRL_D, UP, Terminal
 
-from tiny_llm_course import talk
+from tiny_llm_course.engine import talk
 from tiny_llm_course.paths import ROOT
 
 HINT = "Ctrl-C once more leaves."
@@ -26,8 +25,7 @@ def chat(*args):
 
 def piped(folder, typed: bytes) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "tiny_llm_course", *chat(5, "--model", folder)]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    return subprocess.run(command, cwd=ROOT, env=env, input=typed, capture_output=True)
+    return subprocess.run(command, cwd=ROOT, input=typed, capture_output=True)
 
 
 def answering(folder) -> subprocess.Popen[bytes]:

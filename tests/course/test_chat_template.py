@@ -5,8 +5,8 @@ import importlib.util
 
 import pytest
 
-from tiny_llm_course.chat_template import render_chat
-from tiny_llm_course.registry import UsageError
+from tiny_llm_course.checkpoints.chat_template import render_chat
+from tiny_llm_course.course.registry import UsageError
 
 QWEN25 = """\
 {%- if messages[0]['role'] == 'system' %}

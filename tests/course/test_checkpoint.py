@@ -4,10 +4,10 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from tests.course.checkpoint_folders import CHAT_TEMPLATE, ROWS, quantized, small
+from tests.week1.reference_model import QWEN3, QWEN25, ReferenceModel
 
-from tiny_llm_course.checkpoint import load_checkpoint
-from tiny_llm_course.reference_model import QWEN3, QWEN25, ReferenceModel
-from tiny_llm_course.rounding import to_float64
+from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.testkit.rounding import to_float64
 
 IM_END = 261
 TABLE, HEAD = "model.embed_tokens.weight", "lm_head.weight"

@@ -1,11 +1,13 @@
 """One line for every checkpoint folder that lacks a file, or asks for what the engine does not have."""
 
 import json
+import os
+import time
 
 import pytest
 from tests.course.checkpoint_folders import ROWS, put_json, refusal, small, tokenizer_table
 
-from tiny_llm_course.checkpoint import load_checkpoint
+from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
 
 
 def change(file, **entries):
@@ -71,6 +73,56 @@ def test_a_folder_instead_of_a_file(checkpoint, name):
     assert refusal(folder) == f"{name} cannot be read: Is a directory"
 
 
+@pytest.mark.parametrize("name", [*JSON_FILES, "model.safetensors", "chat_template.jinja"])
+def test_what_is_no_file_is_not_waited_for(checkpoint, name):
+    """Nobody writes to the pipe, and /dev/zero has no end."""
+    file = checkpoint(small()) / name
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    assert refusal(file.parent) == f"{name} is a pipe, expected a file"
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    assert refusal(file.parent) == f"{name} is a device, expected a file"
+
+
+def test_a_json_file_without_end(checkpoint):
+    file = checkpoint(small()) / "tokenizer.json"
+    os.truncate(file, 1 << 29)  # sparse
+    assert refusal(file.parent) == f"tokenizer.json has {1 << 29} bytes, expected at most {1 << 28}"
+
+
+HUGE = 10**9
+
+
+@pytest.mark.parametrize(
+    ("entries", "line"),
+    [
+        (
+            {"vocab_size": HUGE},
+            f"embed_tokens.weight has shape ({ROWS}, 64), but config.json asks for ({HUGE}, 64): vocab_size is {HUGE}",
+        ),
+        ({"hidden_size": HUGE}, f"({ROWS}, 64), but config.json asks for ({ROWS}, {HUGE}): hidden_size is {HUGE}"),
+        ({"intermediate_size": HUGE}, f"(160, 64), but config.json asks for ({HUGE}, 64): intermediate_size is {HUGE}"),
+        ({"num_hidden_layers": HUGE}, f"config.json has num_hidden_layers = {HUGE}, but the weights are those of 2"),
+        ({"num_hidden_layers": 1}, "config.json has num_hidden_layers = 1, but the weights are those of 2"),
+        ({"num_attention_heads": 3 * HUGE}, f"(96, 64), but config.json asks for ({48 * HUGE}, 64): num_attention_hea"),
+        ({"num_key_value_heads": 2}, "num_key_value_heads * head_dim is 32"),
+        ({"head_dim": HUGE}, f"asks for ({6 * HUGE}, 64): num_attention_heads * head_dim is {6 * HUGE}"),
+        ({"head_dim": None}, "config.json has hidden_size = 64, expected a multiple of its 6 heads"),
+        ({"max_position_embeddings": HUGE}, f"config.json has max_position_embeddings = {HUGE}, expected at most"),
+        ({"vocab_size": 10**30}, "expected a whole number above 0 and below 2**62"),
+        ({"rope_theta": float("inf")}, "config.json has rope_theta = inf, expected a number above 0 and below 2**62"),
+    ],
+    ids=str,
+)
+def test_a_config_that_contradicts_the_weights_is_refused_before_anything_is_built(checkpoint, entries, line):
+    folder = checkpoint(small())
+    change(folder / "config.json", **entries)
+    began = time.monotonic()
+    assert line in refusal(folder)
+    assert time.monotonic() - began < 5
+
+
 @pytest.mark.parametrize(
     ("entries", "line"),
     [
@@ -131,6 +183,8 @@ def test_a_config_that_suits_in_other_words(checkpoint, entries):
 def test_a_generation_config_that_does_not_suit(checkpoint):
     folder = checkpoint(small(), generation={"temperature": "hot"})
     assert refusal(folder) == "generation_config.json has temperature = 'hot', expected a number"
+    put_json(folder / "generation_config.json", {"top_k": float("nan")})
+    assert refusal(folder) == "generation_config.json has top_k = nan, expected a number"
 
 
 @pytest.mark.parametrize(
@@ -140,12 +194,16 @@ def test_a_generation_config_that_does_not_suit(checkpoint):
         ({"model": {"type": "BPE", "vocab": {}}, "added_tokens": []}, "holds no vocabulary"),
         ({"model": {"type": "BPE", "vocab": {"a": "b"}}}, "holds no vocabulary"),
         ({"added_tokens": [{"content": "x"}]}, "holds no vocabulary"),
+        ({"added_tokens": False}, "holds no vocabulary"),
+        ({"added_tokens": [{"content": "x", "id": -1}]}, f"has token -1, but the model's vocab_size is {ROWS}"),
         ({"added_tokens": [{"content": "x", "id": ROWS}]}, f"has token {ROWS}, but the model's vocab_size is {ROWS}"),
         ({"pre_tokenizer": None}, "describes another tokenizer, expected byte-level BPE"),
         ({"pre_tokenizer": {"type": "Metaspace"}}, "describes another tokenizer, expected byte-level BPE"),
         ({"model": {**tokenizer_table()["model"], "type": "Unigram"}}, "describes another tokenizer"),
         ({"model": {**tokenizer_table()["model"], "byte_fallback": True}}, "describes another tokenizer"),
         ({"model": {**tokenizer_table()["model"], "merges": None}}, "describes another tokenizer"),
+        ({"model": {**tokenizer_table()["model"], "merges": [1]}}, "describes another tokenizer"),
+        ({"normalizer": True}, "describes another tokenizer"),
         ({"normalizer": {"type": "Lowercase"}}, "normalizes by 'Lowercase', expected NFC, NFD, NFKC, NFKD or nothing"),
     ],
 )

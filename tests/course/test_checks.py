@@ -5,8 +5,10 @@ import re
 import mlx.core as mx
 import numpy as np
 import pytest
+from tests.week1.reference_model import QWEN3, random_model
 
-from tiny_llm_course.checks import (
+from tiny_llm_course.course.findings import CheckFailed, Finding, Kind
+from tiny_llm_course.testkit.checks import (
     CASE_NOTE,
     agrees,
     causal,
@@ -20,9 +22,7 @@ from tiny_llm_course.checks import (
     same_pieces,
     same_text,
 )
-from tiny_llm_course.findings import CheckFailed, Finding, Kind
-from tiny_llm_course.reference_model import QWEN3, random_model
-from tiny_llm_course.rounding import EPSILON, exact, rounding, to_float64, tolerance
+from tiny_llm_course.testkit.rounding import EPSILON, exact, rounding, to_float64, tolerance
 
 
 def double64(x, *, r=exact):

@@ -1,37 +1,43 @@
 """What is typed nearly right, or wrong: one line on what is wrong, then what to type; exit code 2, and no traceback."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 
 import pytest
+from tests.course.checkouts import FIXTURE, fixture
 
-from tiny_llm_course import cli, progress
-from tiny_llm_course.paths import ROOT
-from tiny_llm_course.registry import load_course
-from tiny_llm_course.selection import selected, spelled
-from tiny_llm_course.transcripts import Scenario, checkout_for, run
+from tiny_llm_course.commands import cli
+from tiny_llm_course.course import registry
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.course.selection import selected, spelled
+from tiny_llm_course.dev.transcripts import run
+from tiny_llm_course.learner import progress
+from tiny_llm_course.paths import REGISTRY, ROOT
 
 NO_TASK = "is not a task. A task is named like 1.1.2, a day like 1.1, a week like 1."
-ONE_DAY = "1.1.1 Softmax, 1.1.2 Scaled dot-product attention, 1.1.3 Linear, 1.1.4 Multi-head attention."
+ONE_DAY = "1.1.1 Mean, 1.1.2 Variance, 1.1.3 Line."
 WRONG = {
     # Tasks, days and weeks that are not there, by every command that takes them.
-    "test 1.1.9": "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3, 1.1.4.",
-    "test 1.8": "There is no day 8 in week 1; there are days 1 to 7.",
-    "test 1.8.1": "There is no day 8 in week 1; there are days 1 to 7.",
+    "test 1.1.9": "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3.",
+    "test 1.8": "There is no day 8 in week 1; there are days 1 and 2.",
+    "test 1.8.1": "There is no day 8 in week 1; there are days 1 and 2.",
     "test 9": "There is no week 9; there is week 1.",
     "test --week 9": "There is no week 9; there is week 1.",
-    "test --week 1 --day 9": "There is no day 9 in week 1; there are days 1 to 7.",
+    "test --week 1 --day 9": "There is no day 9 in week 1; there are days 1 and 2.",
     "test --week -1": "There is no week -1; there is week 1.",
     "test --week 0 --day 1": "There is no week 0; there is week 1.",
-    "watch 1.9": "There is no day 9 in week 1; there are days 1 to 7.",
+    "watch 1.9": "There is no day 9 in week 1; there are days 1 and 2.",
     "watch --week 2": "There is no week 2; there is week 1.",
     "status 2": "There is no week 2; there is week 1.",
-    "borrow 1.1.9": "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3, 1.1.4.",
-    "return 1.9": "There is no day 9 in week 1; there are days 1 to 7.",
-    "reset 1.1.1 1.1.9": "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3, 1.1.4.",
-    "export --format json 1.9": "There is no day 9 in week 1; there are days 1 to 7.",
-    "hint 1.1.9": "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3, 1.1.4.",
+    "borrow 1.1.9": "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3.",
+    "return 1.9": "There is no day 9 in week 1; there are days 1 and 2.",
+    "reset 1.1.1 1.1.9": "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3.",
+    "export --format json 1.9": "There is no day 9 in week 1; there are days 1 and 2.",
+    "hint 1.1.9": "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3.",
     "compare 3.1.1": "There is no week 3; there is week 1.",
     # Names that are none, and what they may have meant.
     "test banana": f"'banana' {NO_TASK}",
@@ -46,16 +52,16 @@ WRONG = {
     "test \uff11.\uff11": f"'\uff11.\uff11' {NO_TASK} Did you mean 1.1?",
     "test \u0661.\u0661": f"'\u0661.\u0661' {NO_TASK} Did you mean 1.1?",
     "test 1.1.1.1": f"'1.1.1.1' {NO_TASK}",
-    "test softmax": f"'softmax' {NO_TASK} Did you mean 1.1.1?",
-    "reset sofmax": f"'sofmax' {NO_TASK} Did you mean 1.1.1?",
-    "hint 'Multi-head attention'": f"'Multi-head attention' {NO_TASK} Did you mean 1.1.4?",
-    "test src/tiny_llm/basics.py": f"'src/tiny_llm/basics.py' {NO_TASK} Did you mean 1.1.1, 1.1.3, 1.4.2?",
+    "test variance": f"'variance' {NO_TASK} Did you mean 1.1.2?",
+    "reset varince": f"'varince' {NO_TASK} Did you mean 1.1.2?",
+    "hint 'Standard scores'": f"'Standard scores' {NO_TASK} Did you mean 1.2.1?",
+    "test src/tiny_llm/basics.py": f"'src/tiny_llm/basics.py' {NO_TASK} Did you mean 1.1.1, 1.1.3?",
     "test tests/week1/test_day1.py": f"'tests/week1/test_day1.py' {NO_TASK} Did you mean 1.1?",
     "return nothing": f"'nothing' {NO_TASK}",
     "export --format json all": f"'all' {NO_TASK}",
     # A task is wanted.
-    "hint": "hint takes a task. You may mean 1.1.1 Softmax:\npdm run hint 1.1.1",
-    "compare": "compare takes a task. You may mean 1.1.1 Softmax:\npdm run compare 1.1.1",
+    "hint": "hint takes a task. You may mean 1.1.1 Mean:\npdm run hint 1.1.1",
+    "compare": "compare takes a task. You may mean 1.1.1 Mean:\npdm run compare 1.1.1",
     "hint 1.1": f"1.1 is a day, and hint takes one task of it: {ONE_DAY}\npdm run hint 1.1.1",
     "compare 1.1": f"1.1 is a day, and compare takes one task of it: {ONE_DAY}\npdm run compare 1.1.1",
     "hint 1": "1 is a week, and hint takes one task:\npdm run hint 1.1.1",
@@ -97,31 +103,25 @@ WRONG = {
 }
 
 
-@pytest.fixture
-def typed(monkeypatch, capsys, tmp_path):
-    """The program in this process, with a memory of its own: the exit code and the two outputs."""
-    monkeypatch.setattr(progress, "FILE", tmp_path / "progress.json")
-    monkeypatch.setattr(cli.signal, "signal", lambda number, handler: None)
-
-    def run(line):
-        monkeypatch.setattr(cli.sys, "argv", ["tiny-llm", *shlex.split(line)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return run
+@pytest.fixture(autouse=True)
+def _fixture_course(monkeypatch):
+    """The tasks of the fixture course, in this process."""
+    monkeypatch.setattr(registry, "REGISTRY", FIXTURE / REGISTRY.relative_to(ROOT))
+    registry._load_default.cache_clear()
+    yield
+    registry._load_default.cache_clear()
 
 
 @pytest.mark.parametrize(("line", "said"), WRONG.items(), ids=WRONG)
 def test_a_mistake_is_one_line_and_what_to_type(typed, line, said):
     what, *commands = said.split("\n")
     lines = [what, *(f"    {command}" for command in commands)]
-    assert typed(line) == (2, "", "\n".join(lines) + "\n")
+    assert typed(*shlex.split(line)) == (2, "", "\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize("line", ["", "help", "--help", "-h"])
 def test_without_a_command_all_are_listed_with_one_next_step(typed, line):
-    code, out, err = typed(line)
+    code, out, err = typed(*shlex.split(line))
     assert (code, err) == (0, "")
     names = re.findall(r"^  ([a-z]+) +[A-Z]", out, re.MULTILINE)
     assert sorted(names) == sorted(name for name, command in cli.cli.commands.items() if not command.hidden)
@@ -133,8 +133,8 @@ def test_without_a_command_all_are_listed_with_one_next_step(typed, line):
 
 @pytest.mark.parametrize("line", ["help test", "test --help", "test -h"])
 def test_help_is_on_a_command_too(typed, line):
-    assert typed(line) == typed("test --help")
-    assert typed(line)[1].startswith("Usage: pdm run test [OPTIONS] [1.1.2 | 1.1 | 1]...\n")
+    assert typed(*line.split()) == typed("test", "--help")
+    assert typed(*line.split())[1].startswith("Usage: pdm run test [OPTIONS] [1.1.2 | 1.1 | 1]...\n")
 
 
 def test_the_maintainers_commands_are_listed_too(typed):
@@ -153,9 +153,9 @@ def test_pdm_describes_its_scripts_in_the_same_words():
 
 def test_a_task_of_a_day_is_proposed_where_the_learner_is(typed, monkeypatch):
     monkeypatch.setattr(progress, "status_of", lambda task: "passed" if task in ("1.1.1", "1.1.2") else None)
-    assert typed("hint 1.1")[2].endswith("\n    pdm run hint 1.1.3\n")
-    assert typed("compare 1.1")[2].endswith("\n    pdm run compare 1.1.1\n")
-    assert typed("hint")[2] == "hint takes a task. You may mean 1.1.3 Linear:\n    pdm run hint 1.1.3\n"
+    assert typed("hint", "1.1")[2].endswith("\n    pdm run hint 1.1.3\n")
+    assert typed("compare", "1.1")[2].endswith("\n    pdm run compare 1.1.1\n")
+    assert typed("hint")[2] == "hint takes a task. You may mean 1.1.3 Line:\n    pdm run hint 1.1.3\n"
 
 
 def test_a_week_is_named_in_two_ways():
@@ -165,9 +165,23 @@ def test_a_week_is_named_in_two_ways():
 
 
 def test_a_week_of_the_learner_is_graded():
-    with checkout_for(Scenario("week", (), solved=("1.1.1",))) as checkout:
-        done = run("test --week 1 -- -k mlx", checkout)
+    with fixture("1.1.1") as checkout:
+        done = run("test --week 1 -- -k formula", checkout)
     assert done.returncode == 1
-    assert "✓ 1.1.1 Softmax: passed, " in done.stdout
+    assert "✓ 1.1.1 Mean: passed, " in done.stdout
     assert "○ 1.2.1 to 1.2.2: not started · read " in done.stdout
-    assert re.search(r"\n1 of \d+ tasks passed in all\. Next: 1\.1\.2 .*\.\n\Z", done.stdout)
+    assert done.stdout.endswith("\n1 of 5 tasks passed in all. Next: 1.1.2 Variance.\n")
+
+
+def test_a_relative_path_begins_where_the_person_stands(tmp_path):
+    """PDM starts its scripts in the project's folder, and says in PDM_RUN_CWD where it was called."""
+    started = [sys.executable, str(ROOT / "src/tiny_llm_course/bootstrap.py"), "generate", "x", "--model", "mine"]
+    (tmp_path / "mine").mkdir()
+    for root, said in (
+        (ROOT, "mine/config.json is missing\n"),
+        (tmp_path, "mine is neither a checkpoint's folder nor"),
+    ):
+        env = {**os.environ, "PDM_PROJECT_ROOT": str(root), "PDM_RUN_CWD": str(tmp_path)}
+        done = subprocess.run(started, cwd=ROOT, env=env, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert done.stderr.startswith(said)

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from tiny_llm_course.packages import load_solution
 from tiny_llm_course.paths import LEARNER, SOLUTION
+from tiny_llm_course.programs.packages import load_solution
 
 load_solution()
 from tiny_llm_solution.config import ARCHITECTURES, ModelConfig  # noqa: E402

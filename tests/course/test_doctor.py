@@ -6,14 +6,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.course.checkouts import fixture
 
-from tiny_llm_course import doctor_machine
-from tiny_llm_course.transcripts import Scenario, checkout_for
+from tiny_llm_course.dev.transcripts import environment
+from tiny_llm_course.doctor import machine
+from tiny_llm_course.paths import COURSE
 
 
 @pytest.fixture(scope="module")
 def untouched():
-    with checkout_for(Scenario("examined", ())) as checkout:
+    with fixture() as checkout:
         yield checkout
 
 
@@ -30,17 +32,13 @@ def checkout(untouched):
         file.write_bytes(data)
 
 
-def run(checkout: Path, command: str, *path: Path, python=(), program=None, arguments=(), **environment: str):
+def run(checkout: Path, command: str, *path: Path, python=(), program=None, arguments=(), **more: str):
+    settings = environment(checkout)
     program = program or ["-m", "tiny_llm_course"]
     done = subprocess.run(
         [sys.executable, *python, *map(str, program), command, *arguments],
         cwd=checkout,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(map(str, [*path, checkout / "src"])),
-            "PYTHONUTF8": "1",
-            **environment,
-        },
+        env={**settings, "PYTHONPATH": os.pathsep.join([*map(str, path), settings["PYTHONPATH"]]), **more},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -101,16 +99,34 @@ def test_a_broken_mlx_is_one_line_and_stops_the_course(checkout, tmp_path, core,
 
 def test_without_the_packages_it_says_so_and_installs_nothing(checkout):
     """A Python without its site-packages, started as `pdm run doctor` starts it."""
-    bootstrap = checkout / "src" / "tiny_llm_course" / "bootstrap.py"
-    done = run(checkout, "doctor", python=["-S", "-E"], program=[bootstrap])
+    done = run(checkout, "doctor", python=["-S", "-E"], program=[COURSE / "bootstrap.py"])
     assert done.returncode == 1
     assert "✗ packages   not installed: mlx, numpy," in done.stdout
     assert "Fix: pdm install" in line_on("packages", done)
     assert line_on("files", done).startswith("✓")
 
 
+def test_the_first_run_shows_what_it_does_and_keeps_stdout_for_the_command(tmp_path):
+    pdm = tmp_path / "pdm"
+    pdm.write_text("#!/bin/sh\necho Install idna successful; exit $STATUS\n", encoding="utf-8")
+    pdm.chmod(0o755)
+    command = [sys.executable, "-S", "-E", COURSE / "bootstrap.py", "status"]
+    for status, end in (
+        ("1", "The course's packages could not be installed; PDM says above why. To try again: pdm install"),
+        ("0", "Run `pdm install`, then `pdm run test`."),
+    ):
+        env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "STATUS": status}
+        done = subprocess.run(command, env=env, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (2, "")
+        first, harmless, installed, last = done.stderr.splitlines()
+        assert first.startswith("First run: installing the course's packages, about 230 MB")
+        assert harmless.startswith("If PDM has just warned about the Python version, no harm")
+        assert installed == "Install idna successful"
+        assert last.endswith(end)
+
+
 def test_files_that_are_missing_are_named_with_the_command_that_brings_them_back(checkout):
-    (checkout / "src" / "tiny_llm" / "attention.py").unlink()
+    (checkout / "src" / "tiny_llm" / "spread.py").unlink()
     (checkout / "tests" / "week1" / "test_day2.py").unlink()
     done = run(checkout, "doctor")
     assert done.returncode == 1
@@ -121,7 +137,7 @@ def test_files_that_are_missing_are_named_with_the_command_that_brings_them_back
 
 
 def test_doctor_and_the_board_give_the_same_advice_on_a_missing_file_and_it_works(tmp_path):
-    with checkout_for(Scenario("missing", (), solved=("1.1.1",))) as checkout:
+    with fixture("1.1.1") as checkout:
         file = checkout / "src" / "tiny_llm" / "basics.py"
         git = ["git", "-C", str(checkout), "-c", "user.name=a", "-c", "user.email=a@example.org"]
         for step in (["init", "-q"], ["add", "src"], ["commit", "-q", "-m", "mine"]):
@@ -135,7 +151,7 @@ def test_doctor_and_the_board_give_the_same_advice_on_a_missing_file_and_it_work
             assert run(checkout, "status").stdout.splitlines()[-1].strip() == advice
             if back is None:
                 run(checkout, "reset", arguments=["1.1.1", "--yes"])
-                assert 'raise NotImplementedError("1.1.1 Softmax")' in file.read_text(encoding="utf-8")
+                assert 'raise NotImplementedError("1.1.1 Mean")' in file.read_text(encoding="utf-8")
             else:
                 subprocess.run(advice.split(), cwd=checkout, check=True)
                 assert file.read_bytes() == written
@@ -143,10 +159,10 @@ def test_doctor_and_the_board_give_the_same_advice_on_a_missing_file_and_it_work
 
 @pytest.mark.parametrize("text", ["", "[[weeks", "\0"])
 def test_a_list_of_tasks_that_cannot_be_read(checkout, text):
-    (checkout / "src" / "tiny_llm_course" / "tasks.toml").write_text(text, encoding="utf-8")
+    (checkout / "src" / "tiny_llm_course" / "course" / "tasks" / "week1.toml").write_text(text, encoding="utf-8")
     done = run(checkout, "doctor")
     assert done.returncode == 1
-    assert line_on("files", done).endswith("Fix: git restore src/tiny_llm_course/tasks.toml")
+    assert line_on("files", done).endswith("Fix: git restore src/tiny_llm_course/course/tasks")
 
 
 @pytest.mark.parametrize(
@@ -197,11 +213,48 @@ def test_another_copy_of_the_package_on_the_path(checkout, tmp_path):
     assert line in done.stdout.splitlines()
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("src/mlx/__init__.py", "✗ src        src/mlx is taken for the library mlx, by your code and by the tests."),
+        ("src/regex.py", "✗ src        src/regex.py is taken for the library regex, by your code and by the tests."),
+        ("src/statistics.py", "✗ src        src/statistics.py is taken for Python's own statistics, by your code and"),
+        ("src/sitecustomize.py", "✗ src        src/sitecustomize.py runs whenever Python starts here, before your"),
+        ("src/notes.py", None),
+        ("src/regex/notes.txt", None),
+        ("pytest.ini", "✗ pytest     pytest.ini comes before the course's pyproject.toml in your editor; pdm run test"),
+        ("tests/week1/conftest.py", "○ pytest     tests/week1/conftest.py is run by your editor's tests; pdm run test"),
+    ],
+)
+def test_what_python_or_pytest_take_for_something_else(checkout, name, words):
+    (checkout / name).parent.mkdir(exist_ok=True)
+    (checkout / name).touch()
+    done = run(checkout, "doctor")
+    found = [line for line in done.stdout.splitlines() if line[2:].startswith(("src", "pytest"))]
+    assert len(found) == (words is not None)
+    assert all(line.startswith(words) for line in found)
+    stops = name.startswith("src") and "sitecustomize" not in name and words
+    assert done.returncode == (1 if stops else 0)
+    if stops:
+        aside = name.removesuffix("/__init__.py")
+        assert done.stdout.endswith(f"First: mv {aside} {aside}.old\n")
+
+
+def test_a_command_that_cannot_be_loaded_says_what_is_in_the_way(checkout):
+    (checkout / "src" / "mlx").mkdir(exist_ok=True)
+    (checkout / "src" / "mlx" / "__init__.py").touch()
+    done = run(checkout, "generate", arguments=["x"])
+    assert (done.returncode, done.stdout.count("\n")) == (2, 1)
+    assert done.stdout.startswith("src/mlx is taken for the library mlx, by your code and by the tests. Rename it")
+
+
 def test_it_imports_neither_torch_nor_mlx_into_itself():
-    script = "import sys\nfrom tiny_llm_course.doctor import examine\nexamine()\nprint(*sys.modules, file=sys.stderr)"
+    script = (
+        "import sys\nfrom tiny_llm_course.doctor.doctor import examine\nexamine()\nprint(*sys.modules, file=sys.stderr)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     loaded = done.stderr.split()
-    assert "tiny_llm_course.doctor" in loaded
+    assert "tiny_llm_course.doctor.doctor" in loaded
     assert not {"torch", "mlx", "mlx.core", "numpy", "rich", "click"} & set(loaded)
 
 
@@ -215,7 +268,7 @@ def test_it_imports_neither_torch_nor_mlx_into_itself():
     ],
 )
 def test_the_blas_in_words(libraries, words):
-    assert doctor_machine.blas(libraries).startswith(words)
+    assert machine.blas(libraries).startswith(words)
 
 
 def test_check_runs_what_ci_runs(checkout, tmp_path):

@@ -14,8 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kneser_ney import KneserNey
 
-from tiny_llm_course.chat_template import render_chat
-from tiny_llm_course.engine import Sampling, load_engine
+from tiny_llm_course.checkpoints.chat_template import render_chat
+from tiny_llm_course.engine.engine import Sampling, load_engine
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 
 DRAFT = MODELS / "tiny-qwen3-draft"

@@ -7,9 +7,10 @@ import mlx.core as mx
 import pytest
 from tests.course.checkpoint_folders import small
 
-from tiny_llm_course import engine as engine_module
-from tiny_llm_course.engine import Sampling, find_model, load_engine
-from tiny_llm_course.registry import UsageError
+from tiny_llm_course.course.registry import UsageError
+from tiny_llm_course.engine import engine as engine_module
+from tiny_llm_course.engine.engine import Sampling, find_model, load_engine
+from tiny_llm_course.programs.packages import LearnerError
 
 
 def hub(answer):
@@ -134,6 +135,29 @@ def test_how_an_answer_ends(checkpoint, tokens, text, count, stopped):
     assert "".join(answer.pieces) == text
     assert (answer.tokens, answer.stopped) == (count, stopped)
     assert answer.summary().startswith(f"{count} token{'s' * (count != 1)} in ")
+
+
+def test_logits_that_are_no_numbers_are_told_and_not_spoken(checkpoint):
+    model = small()
+    norm = "model.layers.1.input_layernorm.weight"
+    for value in (mx.nan, mx.inf):
+        folder = checkpoint(model.with_weights(**{norm: mx.full((64,), value)}))
+        engine = load_engine(str(folder), True, "float32")
+        with pytest.raises(LearnerError, match=f"^{folder}: the logits are NaN or infinite, as {norm} is not all num"):
+            list(engine.answer([1, 2], 3, engine.sampler(Sampling())).pieces)
+    folder = checkpoint(model.with_weights(**{norm: mx.full((64,), 60000.0)}))
+    engine = load_engine(str(folder), True, "float16")
+    with pytest.raises(LearnerError, match=r"in float16, whose largest number is 65504; try --dtype float32$"):
+        list(engine.answer([1, 2], 3, engine.sampler(Sampling())).pieces)
+    engine = load_engine(str(folder), True, "float32")
+    answer = engine.answer([1, 2], 3, engine.sampler(Sampling()))
+    list(answer.pieces)
+    assert answer.stopped == "length limit (3 tokens)"
+    engine.model = lambda tokens: mx.full((*tokens.shape, 9), mx.nan)
+    with pytest.raises(LearnerError, match=r"^solutions/tiny_llm: the logits are NaN or infinite$"):
+        list(engine.answer([1, 2], 3, engine.sampler(Sampling())).pieces)
+    engine.model = lambda tokens: mx.concatenate([mx.zeros((1, 1, 9)), mx.full((1, 1, 9), -mx.inf)], axis=-1)
+    assert len(list(engine.answer([1], 1, engine.sampler(Sampling())).pieces)) == 2, "-inf only rules tokens out"
 
 
 def test_an_answer_ends_where_the_context_does(checkpoint):

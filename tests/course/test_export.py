@@ -1,7 +1,6 @@
 """`pdm run export`: what a class's tools read, whatever the learner's code printed; borrowed tasks earn nothing."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -11,14 +10,17 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.course.checkouts import FIXTURE, fixture
 
-from tiny_llm_course import export_formats
-from tiny_llm_course.export import GradedDay, Verdict, clean
-from tiny_llm_course.provenance import Git, Provenance
-from tiny_llm_course.registry import load_course
-from tiny_llm_course.transcripts import Edit, Scenario, checkout_for
+from tiny_llm_course.commands.export import formats
+from tiny_llm_course.commands.export.provenance import Commit, Provenance
+from tiny_llm_course.commands.export.verdicts import GradedDay, Verdict, clean
+from tiny_llm_course.commands.out_file import must_be_writable
+from tiny_llm_course.course.registry import UsageError, load_course
+from tiny_llm_course.dev.transcripts import Edit, environment
+from tiny_llm_course.paths import REGISTRY, ROOT
 
-COURSE = load_course()
+COURSE = load_course(FIXTURE / REGISTRY.relative_to(ROOT))
 DAY = COURSE.day(1, 1)
 NASTY = 'print("\\x00\\x1b[31m]]> \\ud800 & <b> \\uffff \\u202e \\u00e9")'
 FALSE_VALUE = "raise ValueError('bad \\x1b[31m \\x00 value')"
@@ -26,14 +28,12 @@ FALSE_VALUE = "raise ValueError('bad \\x1b[31m \\x00 value')"
 
 @pytest.fixture(scope="module")
 def checkout():
-    """1.1.1 passes and prints, 1.1.2 fails, 1.1.3 is borrowed, 1.1.4 is not started."""
+    """1.1.1 passes and prints, 1.1.2 fails, 1.1.3 is borrowed, day 2 is not started."""
     edits = (
-        Edit("basics.py", find="    shifted = x", put=f"    {NASTY}\n    shifted = x"),
-        Edit(
-            "attention.py", find="    if scale is None:", put=f"    {NASTY}\n    {FALSE_VALUE}\n    if scale is None:"
-        ),
+        Edit("basics.py", find="    total =", put=f"    {NASTY}\n    total ="),
+        Edit("spread.py", find="    centred =", put=f"    {NASTY}\n    {FALSE_VALUE}\n    centred ="),
     )
-    with checkout_for(Scenario("export", (), ("1.1.1", "1.1.2", "1.1.3"), edits)) as folder:
+    with fixture("1.1.1", "1.1.2", "1.1.3", edits=edits) as folder:
         memory = folder / ".tiny-llm" / "progress.json"
         memory.parent.mkdir()
         memory.write_text(json.dumps({"borrowed": ["1.1.3"]}), encoding="utf-8")
@@ -42,29 +42,29 @@ def checkout():
 
 def export(checkout, *args: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tiny_llm_course", "export", *args]
-    env = {**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONUTF8": "1"}
-    return subprocess.run(command, cwd=checkout, env=env, capture_output=True, encoding="utf-8")
+    return subprocess.run(command, cwd=checkout, env=environment(checkout), capture_output=True, encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def as_json(checkout):
-    done = export(checkout, "--format", "json", "--week", "1", "--day", "1")
-    assert (done.returncode, done.stderr) == (0, "1 of 4 tasks passed, 1 of 7 points\n")
+    done = export(checkout, "--format", "json", "--week", "1")
+    assert (done.returncode, done.stderr) == (0, "1 of 5 tasks passed, 1 of 8 points\n")
     return json.loads(done.stdout)
 
 
 def test_json_has_verdicts_points_and_messages(as_json):
     assert (as_json["format"], as_json["version"], as_json["points"], as_json["max_points"]) == (
-        "tiny-llm-export", 1, 1, 7,
+        "tiny-llm-export", 1, 1, 8,
     )  # fmt: skip
     tasks = as_json["tasks"]
     assert [(t["id"], t["status"], t["points"], t["max_points"]) for t in tasks] == [
         ("1.1.1", "passed", 1, 1),
         ("1.1.2", "failed", 0, 2),
         ("1.1.3", "borrowed", 0, 1),
-        ("1.1.4", "not started", 0, 3),
+        ("1.2.1", "not started", 0, 3),
+        ("1.2.2", "not started", 0, 1),
     ]
-    assert [t["borrowed"] for t in tasks] == [False, False, True, False]
+    assert [t["borrowed"] for t in tasks] == [False, False, True, False, False]
     assert tasks[1]["message"].startswith("raised ValueError: bad ")
     assert f"{tasks[1]['checks_passed']} of {tasks[1]['checks']} checks passed" in tasks[1]["details"]
     assert tasks[0]["prints"].startswith("\\x00\\x1b[31m]]> \\ud800 & <b> \\uffff \\u202e \u00e9\n")
@@ -73,9 +73,13 @@ def test_json_has_verdicts_points_and_messages(as_json):
 
 def test_hashes_are_those_of_the_files(checkout, as_json):
     source = as_json["source"]
-    for file in ("src/tiny_llm/basics.py", "src/tiny_llm/attention.py"):
+    for file in ("src/tiny_llm/basics.py", "src/tiny_llm/spread.py"):
         assert source["graded"][file] == sha256((checkout / file).read_bytes()).hexdigest()
-    for file in ("tests/week1/test_day1.py", "tests/week1/variants_day1.py", "src/tiny_llm_course/tasks.toml"):
+    for file in (
+        "tests/week1/test_day1.py",
+        "tests/week1/variants_1_1_1.py",
+        "src/tiny_llm_course/course/tasks/week1.toml",
+    ):
         assert source["grader"][file] == sha256((checkout / file).read_bytes()).hexdigest()
     assert source["git"] is None  # a copy without git
     assert source["versions"]["mlx"]
@@ -83,7 +87,7 @@ def test_hashes_are_those_of_the_files(checkout, as_json):
 
 def test_what_was_tampered_with_is_seen(checkout, tmp_path, as_json):
     copy = tmp_path / "copy"
-    shutil.copytree(checkout, copy, ignore=shutil.ignore_patterns("__pycache__", "book"))
+    shutil.copytree(checkout, copy, ignore=shutil.ignore_patterns("__pycache__"))
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
     (copy / ".gitignore").write_text("__pycache__/\n.tiny-llm/\n", encoding="utf-8")
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
@@ -104,7 +108,7 @@ def test_what_was_tampered_with_is_seen(checkout, tmp_path, as_json):
 
 def test_a_day_whose_tests_are_gone_has_not_passed(checkout, tmp_path):
     copy = tmp_path / "copy"
-    shutil.copytree(checkout, copy, ignore=shutil.ignore_patterns("__pycache__", "book"))
+    shutil.copytree(checkout, copy, ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "tests" / "week1" / "test_day1.py").unlink()
     done = export(copy, "--format", "json", "1.1.1", "1.2.1")
     assert done.returncode == 0
@@ -116,19 +120,17 @@ def test_a_day_whose_tests_are_gone_has_not_passed(checkout, tmp_path):
 
 def test_junit_is_xml_in_the_structure_that_pytest_writes(checkout, tmp_path):
     out = tmp_path / "verdicts.xml"
-    done = export(checkout, "--format", "junit", "--out", str(out), "1.1")
-    assert done.stderr.startswith(f"{out}: 1 of 4 tasks passed, ")
+    done = export(checkout, "--format", "junit", "--out", str(out), "1")
+    assert done.stderr.startswith(f"{out}: 1 of 5 tasks passed, ")
     assert (done.returncode, done.stdout) == (0, "")
     root = ElementTree.fromstring(out.read_bytes())
-    (suite,) = root
-    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
-    assert counts == {"tests": "4", "failures": "1", "errors": "0", "skipped": "2"}
-    kinds = [[part.tag for part in case] for case in suite.iter("testcase")]
+    counts = [[suite.get(name) for name in ("tests", "failures", "errors", "skipped")] for suite in root]
+    assert counts == [["3", "1", "0", "1"], ["2", "0", "0", "2"]]
+    kinds = [[part.tag for part in case] for case in root.iter("testcase")]
     assert kinds == [
         ["properties", "system-out"],
         ["properties", "failure", "system-out"],
-        ["properties", "skipped"],
-        ["properties", "skipped"],
+        *[["properties", "skipped"]] * 3,
     ]
     theirs = pytests_own(tmp_path)
     assert theirs.tag == root.tag
@@ -167,13 +169,13 @@ TEST = {
 
 
 def test_gradescope_gets_the_fields_that_it_documents(checkout):
-    done = export(checkout, "--format", "gradescope", "--points", "minutes", "1.1")
+    done = export(checkout, "--format", "gradescope", "--points", "minutes", "1")
     results = json.loads(done.stdout)
     for data, known in [(results, TOP), *((test, TEST) for test in results["tests"])]:
         assert all(isinstance(value, known[key]) for key, value in data.items())
-    assert [test["status"] for test in results["tests"]] == ["passed", "failed", "failed", "failed"]
-    assert [test["score"] for test in results["tests"]] == [DAY.tasks[0].minutes, 0, 0, 0]
-    assert [test["max_score"] for test in results["tests"]] == [task.minutes for task in DAY.tasks]
+    assert [test["status"] for test in results["tests"]] == ["passed", *["failed"] * 4]
+    assert [test["score"] for test in results["tests"]] == [DAY.tasks[0].minutes, 0, 0, 0, 0]
+    assert [test["max_score"] for test in results["tests"]] == [task.minutes for task in COURSE.tasks()]
     assert results["score"] == sum(test["score"] for test in results["tests"])
     assert "borrowed" in results["tests"][2]["tags"]
 
@@ -192,8 +194,12 @@ def test_without_names_the_whole_course_counts_in_its_order(checkout):
             ["--format", "json", "--day", "1"],
             "--day 1 needs a week:\n    pdm run export --format json --week 1 --day 1",
         ),
-        (["--format", "json", "1.9"], "There is no day 9 in week 1; there are days 1 to 7."),
+        (["--format", "json", "1.9"], "There is no day 9 in week 1; there are days 1 and 2."),
         (["--format", "json", "--out", "no/such/folder.json"], "no/such/folder.json cannot be written: no/such"),
+        (
+            ["--format", "json", "--out", "src/tiny_llm/basics.py"],
+            "src/tiny_llm/basics.py is there already, and is no earlier export: name another file, or delete it first.",
+        ),
         (["--format", "json", "--out", "src"], "Invalid value for '--out': File 'src' is a directory."),
     ],
 )
@@ -204,7 +210,29 @@ def test_wrong_use_is_one_line(checkout, args, words):
     assert all(line.startswith("    pdm run export ") for line in done.stderr.splitlines()[1:])
 
 
-SOURCE = Provenance("2026-01-01T00:00:00+00:00", {}, {}, "", Git("", ("tests/\x1b",)), {}, "linux")
+def test_a_file_is_written_over_only_if_it_is_an_earlier_export(tmp_path):
+    file = tmp_path / "out"
+    for form in formats.FORMATS.values():
+        file.write_text(form([], SOURCE), encoding="utf-8")
+        must_be_writable(file, "export", formats.is_export)
+    file.write_bytes(b"")
+    must_be_writable(file, "export", formats.is_export)
+    must_be_writable(tmp_path / "new", "export", formats.is_export)
+    for contents in (
+        b"x",
+        b"\xff\0",
+        b"{}",
+        b"[1]",
+        b'{"extra_data": 3}',
+        b"<?xml",
+        b'<?xml version="1.0"?><testsuites/>',
+    ):
+        file.write_bytes(contents)
+        with pytest.raises(UsageError, match="is there already, and is no earlier export"):
+            must_be_writable(file, "export", formats.is_export)
+
+
+SOURCE = Provenance("2026-01-01T00:00:00+00:00", {}, {}, "", Commit("", ("tests/\x1b",)), {}, "linux")
 
 
 @given(st.text(), st.sampled_from(["passed", "failed", "not started", "not run", "borrowed"]))
@@ -212,12 +240,12 @@ def test_no_text_breaks_a_form(text, status):
     kept = clean(text)
     verdict = Verdict(DAY.tasks[0], status, 0, 1, 2, 1, kept.replace("\n", " "), kept, kept)
     days = [GradedDay(DAY, (verdict,), 0.5)]
-    root = ElementTree.fromstring(export_formats.as_junit(days, SOURCE).encode())
+    root = ElementTree.fromstring(formats.as_junit(days, SOURCE).encode())
     if kept:
         assert root.findtext(".//system-out") == kept
-    (task,) = json.loads(export_formats.as_json(days, SOURCE))["tasks"]
+    (task,) = json.loads(formats.as_json(days, SOURCE))["tasks"]
     assert task["prints"] == kept
-    json.loads(export_formats.as_gradescope(days, SOURCE))
+    json.loads(formats.as_gradescope(days, SOURCE))
 
 
 @given(st.text())

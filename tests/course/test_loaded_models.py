@@ -9,10 +9,10 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from tests.course.checkpoint_folders import quantized, small
+from tests.week1.reference_model import QWEN3, QWEN25, random_tokens
 
-from tiny_llm_course.engine import Engine, Sampling, load_engine
-from tiny_llm_course.reference_model import QWEN3, QWEN25, random_tokens
-from tiny_llm_course.rounding import to_float64
+from tiny_llm_course.engine.engine import Engine, Sampling, load_engine
+from tiny_llm_course.testkit.rounding import to_float64
 
 TABLE = "model.embed_tokens.weight"
 by_architecture = pytest.mark.parametrize("base", [QWEN3, QWEN25], ids=["qwen3", "qwen2.5"])

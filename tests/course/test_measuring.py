@@ -5,9 +5,9 @@ import time
 import mlx.core as mx
 import pytest
 
-from tiny_llm_course.columns import in_columns
-from tiny_llm_course.machine import in_words, machine
-from tiny_llm_course.measuring import in_turns, number, peak_memory, seconds
+from tiny_llm_course.measuring.clock import in_turns, number, peak_memory, seconds
+from tiny_llm_course.measuring.machine import in_words, machine
+from tiny_llm_course.terminal.tables import in_columns
 
 
 def test_what_is_compared_takes_turns():

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.course.random_edits import Play, kept, text
 
-from tiny_llm_course.merge_functions import Merged, merge
 from tiny_llm_course.paths import LEARNER, SOLUTION
+from tiny_llm_course.source.merge.functions import Merged, merge
 
 STUB = 'raise NotImplementedError("1.1.1 Norm")'
 CALL = '"""Apply."""\n        raise NotImplementedError("1.1.2 Layer")'

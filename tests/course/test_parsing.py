@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tiny_llm_course import parsing
+from tiny_llm_course.source import parsing
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def threads_change_places_often():
 
 @pytest.mark.usefixtures("threads_change_places_often")
 def test_in_threads():
-    source = Path(parsing.__file__).with_name("merge_units.py").read_text(encoding="utf-8")
+    source = (Path(parsing.__file__).parent / "merge" / "units.py").read_text(encoding="utf-8")
     with ThreadPoolExecutor(4) as pool:
         trees = list(pool.map(parsing.parse, [source] * 400))
     assert {len(tree.body) for tree in trees} == {len(parsing.parse(source).body)}

@@ -5,16 +5,17 @@ import os
 import threading
 
 import pytest
+from tests.course.checkouts import fixture, replace
 
-from tiny_llm_course import functions, progress
-from tiny_llm_course.findings import Finding, Kind
+from tiny_llm_course.course.findings import Finding, Kind
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.course.results import TaskResult
+from tiny_llm_course.dev.transcripts import run
+from tiny_llm_course.learner import progress
 from tiny_llm_course.paths import LEARNER, SOLUTION
-from tiny_llm_course.registry import Target, load_course
-from tiny_llm_course.results import TaskResult
-from tiny_llm_course.transcripts import Scenario, checkout_for, run
+from tiny_llm_course.source.code import fingerprint
 
 FILE = ".tiny-llm/progress.json"
-SOFTMAX = Target("basics", "softmax")
 
 
 def task(name):
@@ -24,10 +25,8 @@ def task(name):
 @pytest.fixture(scope="module")
 def checkout():
     """Two tasks of the first day are solved, one is wrong."""
-    with checkout_for(Scenario("progress", (), solved=("1.1.1", "1.1.2"))) as folder:
-        file = folder / "src/tiny_llm/basics.py"
-        text = file.read_text(encoding="utf-8")
-        file.write_text(text.replace('raise NotImplementedError("1.1.3 Linear")', "return x @ w"), encoding="utf-8")
+    with fixture("1.1.1", "1.1.2") as folder:
+        replace(folder / "src/tiny_llm/basics.py", 'raise NotImplementedError("1.1.3 Line")', "return x * slope")
         yield folder
 
 
@@ -47,7 +46,7 @@ def package(tmp_path, monkeypatch):
 
 
 def graded(name, package, passed=True):
-    code = functions.fingerprint(task(name), package)
+    code = fingerprint(task(name), package)
     assert code
     finding = None if passed else Finding(Kind.VALUES, "values differ")
     return TaskResult(task(name), checks=1, passed=int(passed), failed=int(not passed), finding=finding, code=code)
@@ -71,7 +70,7 @@ def test_a_run_is_remembered(fresh):
     assert [file.name for file in (fresh / ".tiny-llm").iterdir()] == ["progress.json"]
 
 
-@pytest.mark.parametrize("typed", ["test 1.1.1 --solution", "test 1.1 -- -k softmax_mlx", "test 1.1.1 -- -x"])
+@pytest.mark.parametrize("typed", ["test 1.1.1 --solution", "test 1.1 -- -k mean_mlx", "test 1.1.1 -- -x"])
 def test_the_solution_and_a_part_of_the_checks_are_not(fresh, typed):
     run(typed, fresh)
     assert not (fresh / FILE).exists()
@@ -91,8 +90,8 @@ def test_a_damaged_file_costs_only_the_ticks(fresh, damage):
     (fresh / FILE).write_bytes(damage)
     board = run("status", fresh)
     assert board.returncode == 0
-    assert "0 of 27 tasks done" in board.stdout
-    assert "1.1.1 Softmax: passed, 19 checks" in run("test 1.1.1", fresh).stdout
+    assert "0 of 5 tasks done" in board.stdout
+    assert "1.1.1 Mean: passed, 4 checks" in run("test 1.1.1", fresh).stdout
     assert remembered(fresh)["1.1.1"] == "passed"
 
 
@@ -106,7 +105,7 @@ def test_a_checkout_that_cannot_be_written_to_grades_as_ever(fresh):
         assert graded.stdout.splitlines()[-1] == progress.FORGOTTEN
         assert graded.stdout.count("remembered") == 1
         board = run("status", fresh)
-        assert (board.returncode, "~ 1.1.1 Softmax: written, not graded yet" in board.stdout) == (0, True)
+        assert (board.returncode, "~ 1.1.1 Mean: written, not graded yet" in board.stdout) == (0, True)
         lent = run("borrow 1.2", fresh)
         assert (lent.returncode, lent.stdout.splitlines()[1:]) == (2, ["    pdm run doctor"])
         assert "Fix: mv .tiny-llm tiny-llm.old" in run("doctor", fresh).stdout
@@ -179,24 +178,12 @@ def test_a_broken_file_takes_the_ticks_of_its_tasks_until_it_is_mended(package):
     assert progress.status_of("1.1.1") == "passed"
 
 
-# --- the text of a function
-
-
-def test_the_source_of_a_function_and_of_a_method(tmp_path):
-    text = (
-        "import functools\r\n\r\n\r\n@functools.cache\r\ndef softmax(x):\r\n    return x  # ü\r\n\r\n\r\nclass A:\r\n"
-    )
-    (tmp_path / "basics.py").write_bytes(f"\ufeff{text}    def b(self):\r\n        return 1\r\n".encode())
-    source = functions.function_source
-    assert source(tmp_path, SOFTMAX) == "@functools.cache\ndef softmax(x):\n    return x  # ü"
-    assert source(tmp_path, Target("basics", "A.b")) == "    def b(self):\n        return 1"
-    assert source(tmp_path, Target("basics", "linear")) is None
-    assert source(tmp_path, Target("no_such", "linear")) is None
+# --- the code of a task
 
 
 def softmax_file(folder, *lines):
     (folder / "basics.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return functions.fingerprint(task("1.1.1"), folder)
+    return fingerprint(task("1.1.1"), folder)
 
 
 def test_a_helper_belongs_to_the_code_that_uses_it(tmp_path):
@@ -208,6 +195,94 @@ def test_a_helper_belongs_to_the_code_that_uses_it(tmp_path):
     assert softmax_file(tmp_path, *code, "def linear(x, w): return 1", uses) == known
     for i, change in enumerate(["LIMIT = 4", "def _helper(x): return x", "def _other(x): return 1"]):
         assert softmax_file(tmp_path, *[change if i == j else line for j, line in enumerate(code)], uses) != known
+
+
+USES = "def softmax(x, axis): return f(x)"
+OWN = {"own.py": "from .more import *\ndef f(x): return x\n", "more.py": "ONE = 1\n", "apart.py": "ONE = 1\n"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [
+        ((USES,), (USES, "softmax = mx.softmax"), True),
+        ((USES,), (USES, "linear = mx.linear"), False),
+        ((USES,), ("softmax = None", USES), True),
+        ((USES,), (USES, "mx.exp = abs"), True),
+        ((USES,), (USES, "if x: linear = 1"), True),
+        ((USES,), (USES, 'if __name__ == "__main__": print(softmax(1, 2))'), False),
+        ((USES,), ("import os, sys", USES), False),
+        (("from a import f", USES), ("from b import f", USES), True),
+        (("import a as f, b", USES), ("import a as f", "import b", USES), False),
+        (("from a import f, g", USES), ("from a import (f,\n  h)", USES), False),
+        (("x, f = 1, 2", USES), ("x, f = 1, 3", USES), True),
+        (("f = 1", USES), ("f = 1", "f += 1", USES), True),
+        ((USES,), ("from .own import f", USES), True),
+        ((USES,), ("from .layer_norm import RMSNorm as f", USES), True),
+        ((USES,), ("from .layer_norm import RMSNorm", USES), False),
+    ],
+)
+def test_what_its_file_does_when_it_is_imported_counts(tmp_path, before, after, counts):
+    assert (softmax_file(tmp_path, *before) != softmax_file(tmp_path, *after)) == counts
+
+
+@pytest.mark.parametrize(
+    "uses",
+    [
+        ("from .own import f", USES),
+        ("from tiny_llm.own import f", USES),
+        ("from . import own", USES),
+        ("import tiny_llm.own", USES),
+        ("def softmax(x, axis):", "    from .own import f", "    return f(x)"),
+        ("if x:", "    from .own import f", USES),
+        ("from .own import softmax",),
+    ],
+)
+def test_files_of_the_learners_own_count_and_what_they_import(tmp_path, uses):
+    for name, text in OWN.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    known = softmax_file(tmp_path, *uses)
+    for name, text in OWN.items():
+        (tmp_path / name).write_text(f"# a remark\n{text}", encoding="utf-8")
+        assert softmax_file(tmp_path, *uses) == known
+        (tmp_path / name).write_text(f"{text}\nTWO = 2\n", encoding="utf-8")
+        assert (softmax_file(tmp_path, *uses) == known) == (name == "apart.py")
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "__init__.py").write_text("import os\n", encoding="utf-8")
+    assert softmax_file(tmp_path, *uses) != known
+
+
+def test_no_other_task_s_code_counts_in_whatever_file(tmp_path):
+    """A file of the course's own has targets, too: theirs is the code of other tasks."""
+    target = "class RMSNorm:\n    def __init__(self): self.size = {}\n"
+    (tmp_path / "layer_norm.py").write_text(f"{target.format(1)}\n\ndef f(x): return 1\n", encoding="utf-8")
+    uses = ("from .layer_norm import RMSNorm, f", USES)
+    known = softmax_file(tmp_path, *uses)
+    (tmp_path / "layer_norm.py").write_text(f"{target.format(2)}\n\ndef f(x): return 1\n", encoding="utf-8")
+    assert softmax_file(tmp_path, *uses) == known
+    (tmp_path / "layer_norm.py").write_text(f"{target.format(1)}\n\ndef f(x): return 2\n", encoding="utf-8")
+    assert softmax_file(tmp_path, *uses) != known
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("return 1", "return 3", {"1.6.3"}),
+        ("return 2", "return 3", {"1.6.4"}),
+        ("self.n = 4", "self.n = 5", {"1.6.3", "1.6.4"}),
+        ("SIZE = 6", "SIZE = 7", {"1.6.3", "1.6.4"}),
+        ("def decode(self)", "@cache\n    def decode(self)", {"1.6.4"}),
+    ],
+)
+def test_the_methods_of_one_class_are_tasks_of_their_own(tmp_path, old, new, changed):
+    text = (
+        "class ByteLevelBPE:\n    SIZE = 6\n    def __init__(self): self.n = 4\n    def encode(self): return 1\n"
+        "    def decode(self): return self._two()\n    def _two(self): return 2\n"
+    )
+    found = []
+    for content in (text, text.replace(old, new)):
+        (tmp_path / "tokenizer.py").write_text(content, encoding="utf-8")
+        found.append({name: fingerprint(task(name), tmp_path) for name in ("1.6.3", "1.6.4")})
+    assert {name for name in found[0] if found[0][name] != found[1][name]} == changed
 
 
 def test_comments_docstrings_and_layout_are_no_code(tmp_path):
@@ -242,12 +317,12 @@ def test_a_better_docstring_keeps_the_tick_and_another_line_takes_it(fresh):
     run("test 1.1.1", fresh)
     file = fresh / "src/tiny_llm/basics.py"
     before = file.read_text(encoding="utf-8")
-    first = before.index('"""', before.index("def softmax")) + 3
+    first = before.index('"""', before.index("def mean")) + 3
     try:
         file.write_text(f"{before[:first]}By sync: {before[first:]}", encoding="utf-8")
-        assert "✓ 1.1.1 Softmax: done" in run("status 1.1", fresh).stdout
-        file.write_text(before.replace("mx.exp(shifted)", "mx.exp(shifted + 0)"), encoding="utf-8")
-        assert "~ 1.1.1 Softmax: changed since it passed" in run("status 1.1", fresh).stdout
+        assert "✓ 1.1.1 Mean: done" in run("status 1.1", fresh).stdout
+        file.write_text(before.replace("mx.sum(x,", "mx.sum(x + 0,"), encoding="utf-8")
+        assert "~ 1.1.1 Mean: changed since it passed" in run("status 1.1", fresh).stdout
     finally:
         file.write_text(before, encoding="utf-8")
 
@@ -261,7 +336,7 @@ def test_another_target_does_not(tmp_path):
 
 def test_every_task_has_a_fingerprint_that_its_stub_has_not():
     for each in load_course().tasks():
-        solved, stub = (functions.fingerprint(each, folder) for folder in (SOLUTION, LEARNER))
+        solved, stub = (fingerprint(each, folder) for folder in (SOLUTION, LEARNER))
         assert solved
         assert solved != stub
 
@@ -273,4 +348,4 @@ def test_what_is_written_in_another_way_is_its_file(tmp_path):
     assert softmax_file(tmp_path, "softmax = f(1)", "x = 1") == softmax_file(tmp_path, "softmax = f(1)", "x = 2")
     assert softmax_file(tmp_path, "def (") is not None
     (tmp_path / "basics.py").unlink()
-    assert functions.fingerprint(task("1.1.1"), tmp_path) is None
+    assert fingerprint(task("1.1.1"), tmp_path) is None

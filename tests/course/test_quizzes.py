@@ -4,19 +4,20 @@ import re
 
 import pytest
 
-from tiny_llm_course import listings
-from tiny_llm_course.quizzes import Quiz, load_quiz, numbers, options, quiz_files
-from tiny_llm_course.registry import Day, load_course
-from tiny_llm_course.variants import Variants
+from tiny_llm_course.course.nouns import Day
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.dev.book.parts import present
+from tiny_llm_course.dev.book.quizzes import Quiz, load_quiz, numbers, options, quiz_parts
+from tiny_llm_course.testkit.variants import Variants
 
-DAYS = [day for week in load_course().weeks for day in week.days]
+DAYS = load_course().days()
 
 
 def variants() -> Variants:
-    day = Variants()
-    day.wrong("1.1.1", "twice", fact="it is doubled", question="")(lambda x: 2 * x)
-    day.wrong("1.1.1", "minus", fact="it is negated", question="")(lambda x: -x)
-    return day
+    known = Variants("1.1.1")
+    known.wrong("twice", fact="it is doubled", question="")(lambda x: 2 * x)
+    known.wrong("minus", fact="it is negated", question="")(lambda x: -x)
+    return known
 
 
 def choice(value: int, *mistakes: str) -> list[tuple[str, bool]]:
@@ -29,19 +30,19 @@ def choice(value: int, *mistakes: str) -> list[tuple[str, bool]]:
     return [(option.text, option.right) for option in options(quiz.questions[0], lambda x: x, variants())]
 
 
-@pytest.mark.parametrize("day", DAYS, ids=lambda day: f"{day.week}.{day.number}")
+@pytest.mark.parametrize("day", DAYS, ids=lambda day: day.name)
 def test_every_day_has_a_quiz(day: Day) -> None:
     assert 2 <= len(load_quiz(day).questions) <= 3
 
 
 def test_generated_quizzes_are_current() -> None:
-    files = quiz_files(load_course())
-    assert len(files) == len(DAYS)
-    assert not [name for name, text in files.items() if (listings.FOLDER / name).read_text(encoding="utf-8") != text]
+    parts = quiz_parts(load_course())
+    assert len(parts) == len(DAYS)
+    assert not [place for place, text in parts.items() if present(*place) != text]
 
 
 def test_the_right_answer_is_not_always_in_one_place() -> None:
-    places = re.findall(r'answer="(\d)"', "".join(quiz_files(load_course()).values()))
+    places = re.findall(r'answer="(\d)"', "".join(quiz_parts(load_course()).values()))
     assert len(set(places)) >= 3
 
 
@@ -59,12 +60,12 @@ def test_a_mistake_that_gives_the_right_answer_is_refused() -> None:
 
 
 def test_two_mistakes_with_one_answer_are_refused() -> None:
-    day = variants()
-    day.wrong("1.1.1", "twice-again", fact="it is doubled", question="")(lambda x: 2 * x)
+    known = variants()
+    known.wrong("twice-again", fact="it is doubled", question="")(lambda x: 2 * x)
     quiz = Quiz()
     quiz.question("1.1.1", "?", why="", mistakes={"twice": "", "twice-again": ""})(lambda program: str(program(1)))
     with pytest.raises(ValueError, match=r"'twice-again', 2, is of another mistake"):
-        options(quiz.questions[0], lambda x: x, day)
+        options(quiz.questions[0], lambda x: x, known)
 
 
 def test_an_unknown_mistake_is_refused() -> None:

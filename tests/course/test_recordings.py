@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from tiny_llm_course.recordings import Recordings
+from tiny_llm_course.testkit.recordings import Recordings
 
 torch_is_here = importlib.util.find_spec("torch") is not None
 

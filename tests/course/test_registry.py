@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tiny_llm_course.registry import Course, Target, UsageError, load_course, resolve
+from tiny_llm_course.course.nouns import Target
+from tiny_llm_course.course.registry import Course, UsageError, load_course, resolve
 
 TASK = """
-[[weeks.days.tasks]]
+[[days.tasks]]
 id = "{id}"
 title = "Title of {id}"
-targets = ["module:function_{id_}"]
+target = "module:function_{id_}"
 tests = "task"
 needs = []
 minutes = 10
@@ -27,20 +28,25 @@ def task(task_id: str) -> str:
 
 
 def day(number: int) -> str:
-    return f'[[weeks.days]]\nnumber = {number}\ntitle = "Day"\nchapter = "day.md"\n'
+    return f'[[days]]\nnumber = {number}\ntitle = "Day"\nchapter = "day.md"\n'
 
 
 def week(number: int) -> str:
-    return f'[[weeks]]\nnumber = {number}\ntitle = "Week"\n'
+    """A line that is no TOML begins the next week's file."""
+    return f'---\nnumber = {number}\ntitle = "Week"\n'
+
+
+def stage(model: str = '"m:M"', needs: str = '["1.1.1"]') -> str:
+    return f'[[stages]]\nname = "s"\ntitle = "S"\nmodel = {model}\ngenerate = "m:g"\nneeds = {needs}\n'
 
 
 REGISTRY = week(1) + day(1) + task("1.1.1") + task("1.1.2") + day(2) + task("1.2.1") + week(2) + day(1) + task("2.1.1")
 
 
 def load(tmp_path: Path, text: str) -> Course:
-    path = tmp_path / "tasks.toml"
-    path.write_text(text, encoding="utf-8")
-    return load_course(path)
+    for number, week_text in enumerate(text.split("---\n")[1:], 1):
+        (tmp_path / f"week{number}.toml").write_text(week_text, encoding="utf-8")
+    return load_course(tmp_path)
 
 
 @pytest.fixture
@@ -54,8 +60,8 @@ def ids(course: Course, selector: str) -> list[str]:
 
 def test_a_task_has_what_its_table_says(tmp_path: Path) -> None:
     text = REGISTRY.replace(
-        'targets = ["module:function_1_2_1"]\ntests = "task"\nneeds = []',
-        'targets = ["a.b:C.__call__", "m:f"]\ntests = "task_1"\nneeds = ["1.1.1"]',
+        'target = "module:function_1_2_1"\ntests = "task"\nneeds = []',
+        'target = "a.b:C.__call__"\ntests = "task_1"\nneeds = ["1.1.1"]',
     )
     task = load(tmp_path, text).task("1.2.1")
     assert (task.id, task.title, task.label, task.week, task.day) == (
@@ -65,10 +71,33 @@ def test_a_task_has_what_its_table_says(tmp_path: Path) -> None:
         1,
         2,
     )
-    assert task.targets == (Target("a.b", "C.__call__"), Target("m", "f"))
-    assert str(task.targets[0]) == "a.b:C.__call__"
+    assert task.target == Target("a.b", "C.__call__")
+    assert str(task.target) == "a.b:C.__call__"
     assert (task.tests, task.needs, task.minutes, task.difficulty) == ("task_1", ("1.1.1",), 10, 1)
     assert (task.forbidden, task.hints) == ((), ("one", "two", "three"))
+    assert (task.requires, task.seconds) == ((), 20)
+
+
+def test_what_a_task_requires_and_may_take_and_what_a_week_builds(tmp_path: Path) -> None:
+    text = REGISTRY.replace('title = "Week"\n', 'title = "Week"\nbuild = "extension/build.py"\n', 1)
+    text = text.replace("minutes = 10\n", 'minutes = 10\nrequires = ["compiler", "port"]\nseconds = 90\n', 1)
+    course = load(tmp_path, text)
+    assert (course.task("1.1.1").requires, course.task("1.1.1").seconds) == (("compiler", "port"), 90)
+    assert [week.build for week in course.weeks] == ["extension/build.py", ""]
+
+
+METAL = 'target = "kernels/softmax.metal:softmax"\nprogram = "kernels.softmax:softmax"'
+
+
+def test_a_target_in_a_folder_and_one_in_another_language(tmp_path: Path) -> None:
+    text = REGISTRY.replace('target = "module:function_1_1_1"', 'target = "kernels.axpy:axpy"')
+    course = load(tmp_path, text.replace('target = "module:function_1_1_2"', METAL))
+    axpy, softmax = course.task("1.1.1"), course.task("1.1.2")
+    assert (axpy.target.file, axpy.target.module, axpy.program) == ("kernels/axpy.py", "kernels.axpy", axpy.target)
+    assert (softmax.target.file, str(softmax.target)) == ("kernels/softmax.metal", "kernels/softmax.metal:softmax")
+    assert softmax.program == Target("kernels.softmax", "softmax")
+    with pytest.raises(ValueError, match="is in no module of Python"):
+        _ = softmax.target.module
 
 
 def test_lookups(course: Course) -> None:
@@ -119,8 +148,10 @@ def test_a_day_is_not_a_task(course: Course) -> None:
 
 
 def test_an_empty_course_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no week1\.toml is in "):
+        load_course(tmp_path)
     with pytest.raises(UsageError, match=r"There is no week 1; there is no week yet\."):
-        load(tmp_path, "weeks = []").week(1)
+        Course(()).week(1)
 
 
 @pytest.mark.parametrize(
@@ -130,15 +161,43 @@ def test_an_empty_course_says_so(tmp_path: Path) -> None:
         ('id = "1.1.2"\n', "", "task 2 of day 1.1: the key 'id' is missing"),
         ('title = "Title of 1.1.2"\n', 'title = ""\nminuets = 3\n', "task 1.1.2: there is no key 'minuets'"),
         ('title = "Title of 1.1.2"\n', "title = 3\n", "task 1.1.2: 'title' must be a string, not 3"),
-        ('["module:function_1_1_2"]', '"module:f"', "task 1.1.2: 'targets' must be a list of strings"),
-        ('["module:function_1_1_2"]', "[3]", "task 1.1.2: 'targets' must be a list of strings"),
-        ('["module:function_1_1_2"]', "[]", "task 1.1.2: 'targets' is empty"),
-        ('["module:function_1_1_2"]', '["softmax"]', "task 1.1.2: 'targets' names 'softmax', which is not module:name"),
-        ('["module:function_1_1_2"]', '["m:f."]', "task 1.1.2: 'targets' names 'm:f.', which is not module:name"),
+        ('"module:function_1_1_2"', '["module:f"]', "task 1.1.2: 'target' must be a string"),
+        ('"module:function_1_1_2"', '"softmax"', "task 1.1.2: 'target' is 'softmax', which is not module:name"),
+        ('"module:function_1_1_2"', '"m:f."', "task 1.1.2: 'target' is 'm:f.', which is not module:name"),
         (
-            '["module:function_1_1_2"]',
-            '["module:function_1_1_1"]',
-            "task 1.1.2: 'targets' names module:function_1_1_1, a target of 1.1.1 already",
+            '"module:function_1_1_2"',
+            '"module:function_1_1_1"',
+            "task 1.1.2: 'target' is module:function_1_1_1, the target of 1.1.1 already",
+        ),
+        ("minutes = 10", "minutes = 10\nseconds = 0", "task 1.1.1: 'seconds' must be at least 1, not 0"),
+        (
+            "minutes = 10",
+            'minutes = 10\nrequires = "cuda"',
+            "task 1.1.1: 'requires' must be a list of strings, not 'cuda'",
+        ),
+        (
+            "minutes = 10",
+            'minutes = 10\nrequires = ["gcc"]',
+            "task 1.1.1: 'requires': 'gcc' is no requirement; the requirements are compiler, simulator, ",
+        ),
+        *(
+            ('"module:function_1_1_2"', f'"{target}"', f"task 1.1.2: 'target' is {target!r}, which is not module:name")
+            for target in ("a/b:f", "a/b.py:f", "../a.cpp:f", "/a.cpp:f", "a.cpp:", "a.cpp:f()")
+        ),
+        (
+            '"module:function_1_1_2"',
+            '"kernels/a.cpp:f"',
+            "task 1.1.2: 'program' must be module:name, the function that runs kernels/a.cpp:f",
+        ),
+        (
+            '"module:function_1_1_2"\n',
+            '"m:f"\nprogram = "m:g"\n',
+            "task 1.1.2: 'program' is for a target that is not Python; m:f is",
+        ),
+        (
+            '"module:function_1_1_2"\n',
+            '"a.cpp:f"\nprogram = "module:function_1_1_1"\n',
+            "task 1.1.2: 'program' is module:function_1_1_1, the target of 1.1.1 already",
         ),
         ("minutes = 10", "minutes = true", "task 1.1.1: 'minutes' must be a whole number, not True"),
         ('id = "1.1.2"', 'id = "1.1.1"', "task 1.1.1 is there twice"),
@@ -151,13 +210,24 @@ def test_an_empty_course_says_so(tmp_path: Path) -> None:
         (day(2) + task("1.2.1"), day(1) + "tasks = []\n", "week 1: day 1 is there twice"),
         (week(2) + day(1) + task("2.1.1"), week(1) + "days = []\n", "week 1 is there twice"),
         ('title = "Week"\n', "", "week 1: the key 'title' is missing"),
-        ("[[weeks]]\nnumber = 1", "years = 1\n[[weeks]]\nnumber = 1", "the registry: there is no key 'years'"),
-        ("[[weeks]]\nnumber = 1", "[[weeks]\nnumber = 1", "at line 1"),
+        ("---\nnumber = 1", "---\nyears = 1\nnumber = 1", "week 1: there is no key 'years'"),
+        ("---\nnumber = 1", "---\n[number = 1", "week1.toml: "),
+        (
+            'title = "Week"\n',
+            'title = "Week"\n' + stage(needs='["1.1.9"]'),
+            "stage s: 'needs' names 1.1.9, which does not",
+        ),
+        (
+            'title = "Week"\n',
+            'title = "Week"\n' + stage(model='"m"'),
+            "stage s: 'model' is 'm', which is not module:name",
+        ),
+        ('title = "Week"\n', 'title = "Week"\n' + stage() + stage(), "stage s is there twice"),
     ],
 )
 def test_a_malformed_registry_is_refused(tmp_path: Path, old: str, new: str, complaint: str) -> None:
     assert old in REGISTRY
-    with pytest.raises(ValueError, match="^tasks.toml: .*" + re.escape(complaint)):
+    with pytest.raises(ValueError, match=re.escape(complaint)):
         load(tmp_path, REGISTRY.replace(old, new, 1))
 
 

@@ -7,17 +7,23 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.course.checkouts import FIXTURE, fixture
 from tests.course.terminal import Terminal
 
-from tiny_llm_course import reset_cli, stubs
-from tiny_llm_course.paths import LEARNER, ROOT, SOLUTION
-from tiny_llm_course.registry import Target, UsageError, load_course
-from tiny_llm_course.reset import is_python, reset_target
-from tiny_llm_course.stubs.text import decorated_line, definitions, end_line
-from tiny_llm_course.transcripts import Edit, Scenario, checkout_for, run
+from tiny_llm_course.commands import reset
+from tiny_llm_course.course.nouns import Target
+from tiny_llm_course.course.registry import UsageError, load_course
+from tiny_llm_course.dev.transcripts import Edit, run
+from tiny_llm_course.paths import REGISTRY, ROOT, SOLUTION
+from tiny_llm_course.source.package import stub_package
+from tiny_llm_course.source.reset import is_python, reset_target
+from tiny_llm_course.source.text import decorated_line, definitions, end_line
 
-STUBS = stubs.stub_package(SOLUTION, load_course())
-TARGETS = [target for task in load_course().tasks() for target in task.targets]
+STUBS = stub_package(SOLUTION, load_course())
+STUBS_OF_THE_FIXTURE = stub_package(
+    FIXTURE / "solutions" / "tiny_llm", load_course(FIXTURE / REGISTRY.relative_to(ROOT))
+)
+TARGETS = [task.target for task in load_course().tasks()]
 REMARKS = ["", "# mine", "def mine():\n    return 'ü'", "x = 1; y = 2", "\f", "    ", "'''text\n  of two lines'''"]
 
 
@@ -114,7 +120,7 @@ def test_an_attempt_left_as_a_comment_goes_with_the_body():
 
 @pytest.fixture
 def checkout():
-    with checkout_for(Scenario("reset", (), solved=("1.1.1", "1.1.2", "1.1.3", "1.1.4"))) as folder:
+    with fixture("1.1.1", "1.1.2", "1.1.3", "1.2.1") as folder:
         yield folder
 
 
@@ -134,7 +140,7 @@ def test_a_task_goes_back_and_the_backup_comes_back(checkout):
     assert (done.returncode, done.stdout.splitlines()) == (
         0,
         [
-            "src/tiny_llm/basics.py: softmax (1.1.1 Softmax) becomes a stub again.",
+            "src/tiny_llm/basics.py: mean (1.1.1 Mean) becomes a stub again.",
             "To get your file back as it was:",
             f"  cp {place} src/tiny_llm/basics.py",
             "Next: pdm run test 1.1.1",
@@ -142,7 +148,7 @@ def test_a_task_goes_back_and_the_backup_comes_back(checkout):
     )
     assert re.fullmatch(r"\.tiny-llm/backups/\d{8}-\d{6}/basics\.py", place)
     assert copy.read_bytes() == before
-    assert "○ 1.1.1 Softmax: not started" in run("test 1.1.1", checkout).stdout
+    assert "○ 1.1.1 Mean: not started" in run("test 1.1.1", checkout).stdout
     learners(checkout).write_bytes(copy.read_bytes())
     assert run("test 1.1.1 1.1.3", checkout).returncode == 0
 
@@ -151,15 +157,14 @@ def test_a_day_and_no_backup_is_ever_overwritten(checkout):
     for name in ("1.1.1", "1.1.3", "1.1"):
         assert run(f"reset {name} --yes", checkout).returncode == 0
     assert [copy.name for copy in backups(checkout)].count("basics.py") == 2
-    for name in ("basics.py", "attention.py"):
-        assert learners(checkout, name).read_bytes() == (LEARNER / name).read_bytes()
+    assert learners(checkout).read_bytes() == STUBS_OF_THE_FIXTURE["basics.py"].encode()
 
 
 def test_a_stub_is_left_as_it_is(checkout):
-    done = run("reset 1.2 --yes", checkout)
+    done = run("reset 1.2.2 --yes", checkout)
     assert (done.returncode, done.stdout) == (
         0,
-        "1.2.1, 1.2.2: the stub is there already, so there is nothing to reset.\n",
+        "1.2.2: the stub is there already, so there is nothing to reset.\n",
     )
     assert not (checkout / ".tiny-llm").exists()
 
@@ -168,7 +173,7 @@ def test_windows_line_ends_stay(checkout):
     file = learners(checkout)
     file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
     run("reset 1.1.1 --yes", checkout)
-    assert b'raise NotImplementedError("1.1.1 Softmax")\r\n' in file.read_bytes()
+    assert b'raise NotImplementedError("1.1.1 Mean")\r\n' in file.read_bytes()
     assert not re.search(rb"(?<!\r)\n", file.read_bytes())
     assert run("reset 1.1.1 --yes", checkout).stdout.startswith("1.1.1: the stub is there already")
 
@@ -182,25 +187,23 @@ def test_a_file_that_is_not_python_goes_back_whole(checkout, damage, reason):
     file.write_bytes(before := file.read_bytes() + damage)
     done = run("reset 1.1.1 --yes", checkout)
     assert done.returncode == 0
-    assert done.stdout.startswith(
-        f"src/tiny_llm/basics.py {reason}: all of it becomes its stub, with 1.1.1, 1.1.3, 1.4.2.\n"
-    )
-    assert file.read_bytes() == (LEARNER / "basics.py").read_bytes()
+    assert done.stdout.startswith(f"src/tiny_llm/basics.py {reason}: all of it becomes its stub, with 1.1.1, 1.1.3.\n")
+    assert file.read_bytes() == STUBS_OF_THE_FIXTURE["basics.py"].encode()
     assert [copy.read_bytes() for copy in backups(checkout)] == [before]
 
 
 def test_what_is_gone_comes_back(checkout):
     file = learners(checkout)
     text = file.read_text(encoding="utf-8")
-    file.write_text(text[: text.index("def linear")] + text[text.index("def silu") :], encoding="utf-8")
+    file.write_text(text[: text.index("def line")].rstrip() + "\n", encoding="utf-8")
     done = run("reset 1.1.3 --yes", checkout)
-    assert done.stdout.startswith("src/tiny_llm/basics.py: linear (1.1.3 Linear) is gone: it comes back, as a stub.\n")
-    assert file.read_text(encoding="utf-8").count("\n\n\ndef ") == 3
+    assert done.stdout.startswith("src/tiny_llm/basics.py: line (1.1.3 Line) is gone: it comes back, as a stub.\n")
+    assert file.read_text(encoding="utf-8").count("\n\n\ndef ") == 2
     assert run("test 1.1.1", checkout).returncode == 0
     file.unlink()
     done = run("reset 1.1.3 --yes", checkout)
     assert done.stdout.startswith("src/tiny_llm/basics.py is gone: all of it comes back, as stubs.\nNext: ")
-    assert file.read_bytes() == (LEARNER / "basics.py").read_bytes()
+    assert file.read_bytes() == STUBS_OF_THE_FIXTURE["basics.py"].encode()
 
 
 def test_without_a_terminal_it_asks_for_a_yes(checkout):
@@ -237,12 +240,12 @@ def test_no_backup_no_reset(checkout):
 
 def test_a_file_that_may_not_be_written_is_told_before_anything_is_done(tmp_path, monkeypatch):
     """A superuser may write to any file, so that the system's answer is given here."""
-    monkeypatch.setattr(reset_cli.os, "access", lambda place, mode: False)
-    monkeypatch.setattr(reset_cli, "back_up", None)
-    monkeypatch.setattr(reset_cli, "LEARNER", SOLUTION)
+    monkeypatch.setattr(reset.os, "access", lambda place, mode: False)
+    monkeypatch.setattr(reset, "back_up", None)
+    monkeypatch.setattr(reset, "LEARNER", SOLUTION)
     file = (SOLUTION / "basics.py").relative_to(ROOT).as_posix()
     with pytest.raises(UsageError) as refused:
-        reset_cli.reset.main(["1.1.1", "--yes"], standalone_mode=False)
+        reset.reset.main(["1.1.1", "--yes"], standalone_mode=False)
     wrong = f"{file} cannot be written, so nothing was changed. To allow it:"
     assert str(refused.value) == f"{wrong}\n    chmod u+w {file}"
 
@@ -250,7 +253,7 @@ def test_a_file_that_may_not_be_written_is_told_before_anything_is_done(tmp_path
 @pytest.mark.parametrize(
     ("typed", "line"),
     [
-        ("reset 1.1.9 --yes", "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3, 1.1.4.\n"),
+        ("reset 1.1.9 --yes", "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3.\n"),
         ("reset", "Say what to reset, a task or a day:\n    pdm run reset 1.1.1\n"),
     ],
 )
@@ -260,7 +263,7 @@ def test_wrong_use_is_one_line(checkout, typed, line):
 
 
 def test_a_one_line_class_takes_no_method_so_the_file_goes_back_whole():
-    with checkout_for(Scenario("reset", (), edits=(Edit("tokenizer.py", "\n\nclass ByteLevelBPE: pass\n"),))) as folder:
-        done = run("reset 1.6.3 --yes", folder)
-        assert "does not take the stub where it would stand: all of it becomes its stub, with 1.6.1" in done.stdout
-        assert learners(folder, "tokenizer.py").read_bytes() == (LEARNER / "tokenizer.py").read_bytes()
+    with fixture(edits=(Edit("spread.py", "\n\nclass Standardizer: pass\n"),)) as folder:
+        done = run("reset 1.2.1 --yes", folder)
+        assert "does not take the stub where it would stand: all of it becomes its stub, with 1.1.2" in done.stdout
+        assert learners(folder, "spread.py").read_bytes() == STUBS_OF_THE_FIXTURE["spread.py"].encode()

@@ -4,36 +4,39 @@ The table is the list of what is held to that: a line is what is typed, and the 
 may want to copy. What a terminal shows must be the words that a pipe gets, in the same order, in lines that fit.
 """
 
-import os
 import re
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.course.checkouts import fixture, replace
 from tests.course.circumstances import on_a_narrow_terminal, run
 from tests.course.terminal import CTRL_D, Terminal
 
-from tiny_llm_course.transcripts import Edit, Scenario, checkout_for
-from tiny_llm_course.wrapping import cells
+from tiny_llm_course.dev.transcripts import Edit, environment
+from tiny_llm_course.paths import ROOT
+from tiny_llm_course.terminal.wrapping import cells
 
 WIDTHS = (40, 80)
-LONG = "y = x @ w  # a comment that goes on and on, as comments do when somebody explains himself, to the margin"
+LONG = (
+    "y = x * slope[0, 0]  # a comment that goes on and on, as comments do when somebody explains himself, to the margin"
+)
+PRINTS = "print('spread', [0.123456789] * 12)\n    return mean(mx.abs(centred), axis)"
 EDITS = (
-    Edit("attention.py", "scale = 1.0; print('scores', [0.123456789] * 12)", "scale = query.shape[-1] ** -0.5"),
-    Edit("basics.py", LONG, "y = x @ w.swapaxes(-1, -2)"),
+    Edit("spread.py", PRINTS, "return mean(centred * centred, axis)"),
+    Edit("basics.py", LONG, "y = x * slope"),
 )
 HINT, READ = "pdm run hint 1.1.2", "read book/src/week1/day1.md"
 
 TYPED: dict[str, tuple[str, ...]] = {
     # Grading.
-    "test": (HINT, "pdm run hint 1.1.3", READ, "src/tiny_llm/basics.py:42"),
+    "test": (HINT, "pdm run hint 1.1.3", READ, "src/tiny_llm/basics.py:36"),
     "test 1.1.2 1.2.1": (HINT, "pdm run return 1.2.1"),
-    "test --week 1": (HINT, READ, "read book/src/week1/day7.md"),
+    "test --week 1": (HINT, READ, "read book/src/week1/day2.md"),
     "test 1.1 --solution": (),
-    "test 1.5": ("pdm run hint 1.5.1", "read book/src/week1/day5.md"),
+    "test 1.2": ("pdm run hint 1.2.2", "read book/src/week1/day2.md"),
     # Where somebody stands.
     "status": ("pdm run test 1.1.2",),
     "status --all": ("pdm run test 1.1.2",),
@@ -42,9 +45,9 @@ TYPED: dict[str, tuple[str, ...]] = {
     "bench": ("pdm run bench 1.1", "pdm run bench 1.1 --solution"),
     "bench 1.1": ("pdm run test 1.1.2",),
     # What changes something.
-    "borrow 1.1.2 1.3": ("pdm run return 1.1.2 1.3", "pdm run status"),
+    "borrow 1.1.2 1.2": ("pdm run return 1.1.2 1.2", "pdm run status"),
     "borrow": ("pdm run return 1.2.1", "pdm run return --all"),
-    "return 1.2": ("pdm run test 1.2.1",),
+    "return 1.2.1": ("pdm run test 1.2.1",),
     "reset 1.1.2 --yes": ("pdm run test 1.1.2",),
     "sync --dry-run": ("pdm run sync", "pdm run test 1.1.2"),
     "export 1.1 --format junit --out verdicts.xml": (),
@@ -80,7 +83,9 @@ TYPED: dict[str, tuple[str, ...]] = {
     "train --help": (),
 }
 # What leaves something behind; each of these has a checkout of its own.
-CHANGING = ("hint 1.1.2", "borrow 1.1.2 1.3", "return 1.2", "reset 1.1.2 --yes")
+CHANGING = ("hint 1.1.2", "borrow 1.1.2 1.2", "return 1.2.1", "reset 1.1.2 --yes")
+# What needs a model: the course itself.
+WITH_A_MODEL = ("generate Once --solution --seed 1 --temp 0 --max-tokens 20",)
 # Its layout depends on the width: words may be left out, and none is cut without a sign.
 LAID_OUT = ("status", "status --all")
 
@@ -92,19 +97,18 @@ def git(checkout: Path, *arguments: str) -> None:
 
 @pytest.fixture(scope="module")
 def origin():
-    """Day 1 with a right task, a wrong one that prints, and one that raises; 1.2 borrowed; upstream has news."""
-    with checkout_for(Scenario("screens", (), ("1.1.1", "1.1.2", "1.1.3"), EDITS)) as checkout:
+    """Day 1 with a right task, a wrong one that prints, and one that raises; 1.2.1 borrowed; upstream has news."""
+    with fixture("1.1.1", "1.1.2", "1.1.3", edits=EDITS) as checkout:
         for arguments in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "As it was"]):
             git(checkout, *arguments)
         upstream = checkout.with_name("upstream")
         git(checkout, "clone", "-q", str(checkout), str(upstream))
-        for name in ("src/tiny_llm/attention.py", "src/tiny_llm_course/screen.py"):
-            text = (upstream / name).read_text(encoding="utf-8")
-            (upstream / name).write_text(text.replace("scale = 1.0", "scale = 2.0") + "\n# News.\n", encoding="utf-8")
+        replace(upstream / "src/tiny_llm/spread.py", "mx.abs(centred)", "2 * mx.abs(centred)")
+        replace(upstream / "tests/week1/formulas.py", "import numpy", "# News.\nimport numpy")
         git(upstream, "commit", "-q", "-a", "-m", "News")
         git(checkout, "remote", "add", "upstream", str(upstream))
         started(checkout, "test 1.1 1.2")
-        started(checkout, "borrow 1.2")
+        started(checkout, "borrow 1.2.1")
         yield checkout
 
 
@@ -113,8 +117,8 @@ def command_line(typed: str) -> list[str]:
 
 
 def environment_of(checkout: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
-    return {**kept, "PYTHONPATH": str(checkout / "src"), "PYTHONUTF8": "1", "TERM": "dumb"}
+    kept = {name: value for name, value in environment(checkout).items() if name not in ("COLUMNS", "NO_COLOR")}
+    return {**kept, "TERM": "dumb"}
 
 
 def started(checkout: Path, typed: str, columns: int | None = None) -> str:
@@ -127,7 +131,8 @@ def started(checkout: Path, typed: str, columns: int | None = None) -> str:
 def shown(origin: Path, folder: Path, typed: str) -> dict[int | None, str]:
     """The same in a pipe and on all terminals."""
     if typed not in CHANGING:
-        return {columns: started(origin, typed, columns) for columns in (None, *WIDTHS)}
+        checkout = ROOT if typed in WITH_A_MODEL else origin
+        return {columns: started(checkout, typed, columns) for columns in (None, *WIDTHS)}
     prints = {}
     for columns in (None, *WIDTHS):  # in the same place, which some name
         shutil.copytree(origin, folder, symlinks=True)
@@ -136,33 +141,23 @@ def shown(origin: Path, folder: Path, typed: str) -> dict[int | None, str]:
     return prints
 
 
-@pytest.fixture(scope="module")
-def screens(origin, request, tmp_path_factory):
-    """What was selected, all running at once on the machine's cores."""
-    ours = [item for item in request.session.items if item.module is request.module]
-    specs = [item.callspec for item in ours if hasattr(item, "callspec")]
-    chosen = {spec.params["typed"] for spec in specs if "typed" in spec.params}
-    folder = tmp_path_factory.mktemp("screens")
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        waiting = {t: pool.submit(shown, origin, folder / str(i), t) for i, t in enumerate(TYPED) if t in chosen}
-        yield waiting
-        for future in waiting.values():
-            future.cancel()
-
-
 def words(text: str) -> str:
     """The words in their order, whatever the lines; numbers that another run would give otherwise as 0."""
     joined = " ".join(text.replace(" \\\n", "\n").split())
     return re.sub(r"\d+(?:\.\d+)?|[\d-]+T[\d:]+", "0", joined)
 
 
-@pytest.mark.parametrize("columns", WIDTHS)
 @pytest.mark.parametrize("typed", TYPED)
-def test_what_is_printed_fits(screens, typed, columns):
-    prints = screens[typed].result()
-    piped, screen = prints[None], prints[columns]
+def test_what_is_printed_fits(origin, tmp_path, typed):
+    prints = shown(origin, tmp_path / "course", typed)
+    piped = prints.pop(None)
     assert "Traceback" not in piped
     assert piped.strip(), typed
+    for columns, screen in prints.items():
+        fits(typed, piped, screen, columns)
+
+
+def fits(typed: str, piped: str, screen: str, columns: int) -> None:
     for line in screen.splitlines():
         # A word or a path that is wider than the terminal has a line of its own.
         assert cells(line) <= columns or max(map(cells, line.split())) + 4 >= columns, screen
@@ -179,9 +174,9 @@ def test_what_is_printed_fits(screens, typed, columns):
 
 def test_colours_take_no_room(origin, tmp_path):
     shutil.copytree(origin, tmp_path / "course", symlinks=True)
-    command, environment = command_line("test 1.1"), environment_of(tmp_path / "course")
-    coloured = on_a_narrow_terminal(command, tmp_path / "course", environment)
-    plain = on_a_narrow_terminal(command, tmp_path / "course", {**environment, "NO_COLOR": "1"})
+    command, settings = command_line("test 1.1"), environment_of(tmp_path / "course")
+    coloured = on_a_narrow_terminal(command, tmp_path / "course", settings)
+    plain = on_a_narrow_terminal(command, tmp_path / "course", {**settings, "NO_COLOR": "1"})
     assert coloured == plain
 
 
@@ -190,15 +185,15 @@ def test_colours_take_no_room(origin, tmp_path):
 )
 def test_the_width_is_the_terminals_unless_columns_says_another(origin, columns, wanted, longest):
     """A terminal that does not know its width has 80 columns."""
-    environment = {**environment_of(origin), "COLUMNS": wanted}
-    _, screen = on_a_narrow_terminal(command_line("test 1.1 --week 1"), origin, environment, columns)
+    settings = {**environment_of(origin), "COLUMNS": wanted}
+    _, screen = on_a_narrow_terminal(command_line("test 1.1 --week 1"), origin, settings, columns)
     assert "Name a task or a day either as 1.1.2 or" in screen
     assert max(map(len, screen.splitlines())) <= longest
     assert (len(screen.splitlines()) == 1) == (longest == 72)
 
 
-def test_a_terminal_may_change_its_width_while_a_command_runs(origin):
-    with Terminal("chat", "--solution", "--max-tokens", "4", checkout=origin, columns=100) as terminal:
+def test_a_terminal_may_change_its_width_while_a_command_runs():
+    with Terminal("chat", "--solution", "--max-tokens", "4", columns=100) as terminal:
         terminal.wait_for("tiny-qwen3. /reset forgets, /quit or Ctrl-D leaves, Ctrl-C stops an answer.\n> ")
         terminal.resize(40)
         terminal.type("/help\n")

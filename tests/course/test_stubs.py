@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiny_llm_course.registry import Task
-from tiny_llm_course.stubs import stub_source
+from tiny_llm_course.course.nouns import Target, Task
+from tiny_llm_course.source.stubs import stub_source
 
-TASK = Task("1.1.1", "Thing", (), "tests", (), 10, 1, (), (), 1, 1)
+TASK = Task("1.1.1", "Thing", Target("module", "name"), "tests", (), 10, 1, (), (), 1, 1)
 
 
 def stub(source: str, *targets: str) -> str:

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from tiny_llm_course.registry import Task
-from tiny_llm_course.stubs import stub_source
+from tiny_llm_course.course.nouns import Target, Task
+from tiny_llm_course.source.stubs import stub_source
 
 
 def task(task_id: str, title: str = "Thing") -> Task:
-    return Task(task_id, title, (), "tests", (), 10, 1, (), (), 1, 1)
+    return Task(task_id, title, Target("module", "name"), "tests", (), 10, 1, (), (), 1, 1)
 
 
 def stub(source: str, *targets: str) -> str:

@@ -24,8 +24,8 @@ from tests.course.course_and_clone import (
     without_settings,
 )
 
+from tiny_llm_course.commands.sync import bring_in
 from tiny_llm_course.paths import ROOT
-from tiny_llm_course.sync import bring_in
 
 
 @pytest.fixture(autouse=True)
@@ -202,7 +202,7 @@ def test_a_shallow_clone(course, tmp_path, depth):
 def test_from_the_command_line(tmp_path):
     """The whole course as a repository: one upstream commit, one sync by the learner."""
     upstream = tmp_path / "whole"
-    for name in ("src", "tests", "solutions"):
+    for name in ("src", "tests/week1", "solutions"):
         shutil.copytree(ROOT / name, upstream / name, ignore=shutil.ignore_patterns("__pycache__"))
     git(upstream, "init", "-q", "-b", "main")
     commit(upstream)

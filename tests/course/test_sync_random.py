@@ -7,8 +7,8 @@ from tests.course.course_and_clone import commit, everything, make_clone, make_c
 from tests.course.random_edits import text
 from tests.course.random_files import Checkouts, Writer
 
-from tiny_llm_course.registry import UsageError
-from tiny_llm_course.sync import bring_in
+from tiny_llm_course.commands.sync import bring_in
+from tiny_llm_course.course.registry import UsageError
 
 SEEDS = st.integers(0, 2**32)
 

@@ -23,9 +23,9 @@ from tests.course.course_and_clone import (
     without_settings,
 )
 
-from tiny_llm_course.git import Git, GitError
-from tiny_llm_course.registry import UsageError
-from tiny_llm_course.sync import bring_in
+from tiny_llm_course.commands.sync import bring_in
+from tiny_llm_course.course.registry import UsageError
+from tiny_llm_course.learner.sync.git import Git, GitError
 
 
 @pytest.fixture(autouse=True)

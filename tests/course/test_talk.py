@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.course.checkpoint_folders import chatting, small
 
+from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, environment
 from tiny_llm_course.paths import ROOT
-from tiny_llm_course.transcripts import Edit, Scenario, checkout_for
 
 SUMMARY = r"{} tokens in \d+\.\d s, \d+\.\d tokens/s; stopped: {}\n"
 
@@ -22,7 +22,7 @@ def command(*args) -> list[str]:
 
 def run(*args, checkout: Path = ROOT, typed: str = "") -> subprocess.CompletedProcess[str]:
     """A command of the course, with its stdout and stderr apart."""
-    env = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    env = environment(checkout)
     return subprocess.run(command(*args), cwd=checkout, env=env, input=typed, capture_output=True, text=True)
 
 
@@ -118,7 +118,7 @@ def test_a_model_without_a_template_does_not_chat(checkpoint):
 def test_closed_output_ends_quietly(model):
     """As in `pdm run generate ... | head -c 10`."""
     for both in (subprocess.PIPE, subprocess.STDOUT):
-        args = ["generate", "Once", "--model", model, "--max-tokens", "2000", "--solution"]
+        args = ["generate", "Once", "--model", model, "--max-tokens", "400", "--solution"]
         process = subprocess.Popen(command(*args), cwd=ROOT, stdout=subprocess.PIPE, stderr=both)
         assert process.stdout
         assert len(process.stdout.read(10)) == 10
@@ -138,7 +138,7 @@ def test_a_full_disk_is_one_line(model):
 
 
 def test_ctrl_c_ends_the_text(model):
-    args = ["generate", "Once", "--model", model, "--max-tokens", "2000", "--solution"]
+    args = ["generate", "Once", "--model", model, "--max-tokens", "400", "--solution"]
     process = subprocess.Popen(command(*args), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout
     assert process.stdout.read(10).startswith(b"Once")
@@ -183,6 +183,11 @@ MISTAKES = {
         Edit("sampler.py", "\n\nraise SystemExit(3)\n"),
         ["src/tiny_llm: your code left the program"],
         "raise Sys",
+    ),
+    "no numbers": (
+        Edit("basics.py", "\n\ndef silu(x):\n    return x * mx.nan\n"),
+        ["src/tiny_llm: the logits are NaN"],
+        "the logits are NaN or infinite",
     ),
     "no name": (
         Edit("sampler.py", "\n\ndel make_sampler\n"),

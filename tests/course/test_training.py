@@ -14,9 +14,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from tiny_llm_course.engine import Sampling, load_engine
+from tiny_llm_course.course.registry import UsageError
+from tiny_llm_course.engine.engine import Sampling, load_engine
 from tiny_llm_course.paths import EMBEDDED_MODEL, ROOT
-from tiny_llm_course.registry import UsageError
 
 torch = pytest.importorskip("torch", reason="not run here: PyTorch is not installed")
 pytest.importorskip("tokenizers", reason="not run here: tokenizers is not installed")
@@ -320,13 +320,15 @@ def test_a_recipe_that_cannot_be_cooked_is_one_line(tmp_path, change, line):
         read_recipe(file)
 
 
-def test_wrong_use_is_one_line(text, recipe, trained, tmp_path):
+def test_wrong_use_is_one_line(typed, text, recipe, trained, tmp_path):
     short = tmp_path / "short.txt"
     short.write_text("Only one story.", encoding="utf-8")
     long = tmp_path / "recipe.toml"
     long.write_text(RECIPE.replace("context = 64", "context = 60000").replace("= 256", "= 60001"), encoding="utf-8")
     latin = tmp_path / "latin.txt"
     latin.write_bytes("café".encode("latin-1"))
+    pipe = tmp_path / "pipe"  # nobody writes to it
+    os.mkfifo(pipe)
     out, theirs = tmp_path / "out", tmp_path / "theirs"
     theirs.mkdir()
     (theirs / "model.safetensors").write_bytes(b"")
@@ -335,6 +337,8 @@ def test_wrong_use_is_one_line(text, recipe, trained, tmp_path):
         (text,): "Missing option '--out'",
         (short, "--out", out): f"holds one story, expected several, with {END} between them",
         (latin, "--out", out): "is not UTF-8",
+        (pipe, "--out", out): "is a pipe, expected a file",
+        (text, "--out", out, "--recipe", pipe): "is a pipe, expected a file",
         (text, "--out", EMBEDDED_MODEL): "which holds the course's own models: name another folder",
         (
             text,
@@ -353,10 +357,10 @@ def test_wrong_use_is_one_line(text, recipe, trained, tmp_path):
         (text, "--out", out, "--recipe", long): "The text fills no row of 60000 tokens: add text, or lower context",
     }
     for args, line in tries.items():
-        done = train(*args, "--workers", 2)
-        assert done.returncode == 2, (args, done.stdout, done.stderr)
-        assert line in done.stderr
-        assert all(line == "    pdm run train --help" for line in done.stderr.splitlines()[1:]), done.stderr
+        code, _, said = typed("train", "--device", "cpu", *args, "--workers", 2)
+        assert code == 2, args
+        assert line in said
+        assert all(line == "    pdm run train --help" for line in said.splitlines()[1:]), said
     assert not list(out.rglob("*.*"))
 
 

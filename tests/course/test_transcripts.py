@@ -1,24 +1,40 @@
-"""What a learner sees is what is recorded, and keeps to the rules for a screen."""
+"""What a learner sees is what is recorded, and keeps to the rules for a screen.
+
+The scenarios of the fixture course are played here; those of the course itself, which the book shows, by `dev check`.
+"""
 
 import re
 
 import pytest
+from tests.course.checkouts import FIXTURE
 
-from tiny_llm_course.transcripts import FOLDER, Scenario, differences, scenarios
+from tiny_llm_course.dev.transcripts import Scenario, differences, scenarios
+from tiny_llm_course.paths import BOOK
 
-NAMES = [scenario.name for scenario in scenarios()]
+PLAYED = scenarios(FIXTURE)
+ALL = [*PLAYED, *scenarios()]
 
 
-@pytest.mark.parametrize("scenario", scenarios(), ids=NAMES)
+def name(scenario: Scenario) -> str:
+    return scenario.name
+
+
+@pytest.mark.parametrize("scenario", PLAYED, ids=name)
 def test_a_scenario_prints_what_is_recorded(scenario: Scenario):
     assert differences(scenario) == []
 
 
 def test_every_transcript_has_its_scenario():
-    assert sorted(path.stem for path in FOLDER.glob("*.txt")) == sorted(NAMES)
+    files = {file for course in (FIXTURE / "book", BOOK) for file in (course / "transcripts").glob("*.txt")}
+    assert files == {scenario.file for scenario in ALL}
 
 
-@pytest.mark.parametrize("scenario", scenarios(), ids=NAMES)
+def test_the_book_shows_every_scenario_of_the_course():
+    pages = "".join(page.read_text(encoding="utf-8") for page in (BOOK / "src").rglob("*.md"))
+    assert not [s.name for s in scenarios() if f"/transcripts/{s.name}.txt}}}}" not in pages]
+
+
+@pytest.mark.parametrize("scenario", ALL, ids=name)
 def test_a_transcript_fits_the_screen(scenario: Scenario):
     """At most 60 lines a run, 25 lines a task, no traceback; wrong use is one line and what to type, exit code 2."""
     for run in scenario.file.read_text(encoding="utf-8").split("\n\n$ "):
@@ -35,8 +51,6 @@ def test_a_transcript_fits_the_screen(scenario: Scenario):
 def test_no_scenario_but_a_solved_one_passes():
     """Nothing that is wrong ends with exit code 0."""
     passing = {
-        s.name
-        for s in scenarios()
-        if "[exit code 0]" in s.file.read_text(encoding="utf-8") and s.typed[0].startswith("test")
+        s.name for s in ALL if s.typed[0].startswith("test") and "[exit code 0]" in s.file.read_text(encoding="utf-8")
     }
     assert passing == {"solution", "one-solved"}

@@ -5,13 +5,13 @@ import sys
 import mlx.core as mx
 import pytest
 
-from tiny_llm_course.packages import SOLUTION_NAME, installed, load_package, program
+from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.paths import SOLUTION
-from tiny_llm_course.registry import load_course
-from tiny_llm_course.variants import Variants, load_variants
+from tiny_llm_course.programs.packages import SOLUTION_NAME, installed, load_package, program
+from tiny_llm_course.testkit.variants import Variants, load_variants
 
 TASK = load_course().task("1.1.3")
-LINEAR = program(TASK.targets[0], SOLUTION_NAME)
+LINEAR = program(TASK.target, SOLUTION_NAME)
 
 
 def without_bias(x, w, bias=None):
@@ -23,47 +23,47 @@ def doubled(x, w, bias=None):
 
 
 @pytest.fixture
-def day() -> Variants:
+def known() -> Variants:
     """Two probes, of which the second alone uses the bias, and two known mistakes."""
-    day = Variants()
-    day.probe(TASK.id)(lambda p: p(mx.array([1.0, 2.0]), mx.eye(2)))
-    day.probe(TASK.id)(lambda p: p(mx.array([1.0, 2.0]), mx.eye(2), mx.ones(2)))
-    day.wrong(TASK.id, "no-bias", fact="", question="")(without_bias)
-    day.wrong(TASK.id, "doubled", fact="", question="")(doubled)
-    return day
+    known = Variants(TASK.id)
+    known.probe()(lambda p: p(mx.array([1.0, 2.0]), mx.eye(2)))
+    known.probe()(lambda p: p(mx.array([1.0, 2.0]), mx.eye(2), mx.ones(2)))
+    known.wrong("no-bias", fact="", question="")(without_bias)
+    known.wrong("doubled", fact="", question="")(doubled)
+    return known
 
 
-def named(day: Variants, subject) -> list[str]:
-    return [variant.name for variant in day.mistakes(TASK, subject)]
+def named(known: Variants, subject) -> list[str]:
+    return [variant.name for variant in known.mistakes(subject)]
 
 
-def test_a_known_mistake_is_named(day):
-    assert named(day, lambda x, w, bias=None: (x[None] @ w.T)[0]) == ["no-bias"]
+def test_a_known_mistake_is_named(known):
+    assert named(known, lambda x, w, bias=None: (x[None] @ w.T)[0]) == ["no-bias"]
 
 
-def test_the_solution_has_no_mistake(day):
-    assert named(day, LINEAR) == []
+def test_the_solution_has_no_mistake(known):
+    assert named(known, LINEAR) == []
 
 
-def test_equal_on_some_probes_is_not_enough(day):
-    assert named(day, lambda x, w, bias=None: LINEAR(x, w, None if bias is None else bias * 3)) == []
+def test_equal_on_some_probes_is_not_enough(known):
+    assert named(known, lambda x, w, bias=None: LINEAR(x, w, None if bias is None else bias * 3)) == []
 
 
-def test_two_mistakes_at_once_are_not_named(day):
-    assert named(day, lambda x, w, bias=None: 2 * LINEAR(x, w)) == []
+def test_two_mistakes_at_once_are_not_named(known):
+    assert named(known, lambda x, w, bias=None: 2 * LINEAR(x, w)) == []
 
 
-def test_another_dtype_is_not_equal(day):
-    assert named(day, lambda x, w, bias=None: without_bias(x, w).astype(mx.float16)) == []
+def test_another_dtype_is_not_equal(known):
+    assert named(known, lambda x, w, bias=None: without_bias(x, w).astype(mx.float16)) == []
 
 
-def test_a_program_that_raises_is_not_named(day):
-    assert named(day, lambda x, w, bias=None: 1 / 0) == []
+def test_a_program_that_raises_is_not_named(known):
+    assert named(known, lambda x, w, bias=None: 1 / 0) == []
 
 
-def test_two_that_fit_are_both_named(day):
-    day.wrong(TASK.id, "no-bias-either", fact="", question="")(without_bias)
-    assert named(day, without_bias) == ["no-bias", "no-bias-either"]
+def test_two_that_fit_are_both_named(known):
+    known.wrong("no-bias-either", fact="", question="")(without_bias)
+    assert named(known, without_bias) == ["no-bias", "no-bias-either"]
 
 
 @pytest.fixture
@@ -82,15 +82,25 @@ def test_a_right_program_on_a_wrong_need_is_told_apart():
     """With the solution's need in place it equals the solution: the need is the culprit, not the program."""
     course = load_course()
     attention, softmax = course.task("1.1.2"), course.task("1.1.1")
-    variants = load_variants(course.day(1, 1))
-    subject = program(attention.targets[0])
-    with installed(softmax.targets[0], lambda x, axis: x - x):
-        assert not variants.right(attention, subject)
-        assert variants.diagnosis(attention, subject, [softmax]) == ([], [softmax])
-        no_scale = variants.wrong_of("1.1.2")[0]
-        assert variants.diagnosis(attention, no_scale.program, [softmax]) == ([no_scale], [])
-    assert variants.right(attention, subject)
-    assert variants.diagnosis(attention, subject, [softmax]) == ([], [])
+    variants = load_variants(attention)
+    subject = program(attention.target)
+    with installed(softmax.target, lambda x, axis: x - x):
+        assert not variants.right(subject)
+        assert variants.diagnosis(subject, [softmax]) == ([], [softmax])
+        no_scale = variants.wrong_programs[0]
+        assert variants.diagnosis(no_scale.program, [softmax]) == ([no_scale], [])
+    assert variants.right(subject)
+    assert variants.diagnosis(subject, [softmax]) == ([], [])
+
+
+@pytest.mark.usefixtures("solution_as_tiny_llm")
+def test_a_mistake_made_of_the_learners_package_suffers_from_a_wrong_need():
+    course = load_course()
+    softmax, attention = course.task("1.1.1"), course.task("1.1.2")
+    no_scale = load_variants(attention, "tiny_llm").wrong_programs[0].program
+    assert named(load_variants(attention), no_scale) == ["no-scale"]
+    with installed(softmax.target, lambda x, axis: x - x):
+        assert named(load_variants(attention), no_scale) == []
 
 
 @pytest.mark.usefixtures("solution_as_tiny_llm")
@@ -99,33 +109,33 @@ def test_two_wrong_needs_are_both_named_and_no_third():
     course = load_course()
     block = course.task("1.3.3")
     needs = [course.task(need) for need in course.needs(block.id)]
-    variants, subject = load_variants(course.day(1, 3)), program(block.targets[0])
+    variants, subject = load_variants(block), program(block.target)
     softmax, mask = course.task("1.1.1"), course.task("1.3.1")
-    wrong_mask = next(v for v in variants.wrong_of("1.3.1") if v.name == "keys-by-queries").program
-    with installed(softmax.targets[0], lambda x, axis: x - x), installed(mask.targets[0], wrong_mask):
-        assert variants.diagnosis(block, subject, needs) == ([], [softmax, mask])
+    wrong_mask = next(v for v in load_variants(mask).wrong_programs if v.name == "keys-by-queries").program
+    with installed(softmax.target, lambda x, axis: x - x), installed(mask.target, wrong_mask):
+        assert variants.diagnosis(subject, needs) == ([], [softmax, mask])
 
 
 @pytest.mark.usefixtures("solution_as_tiny_llm")
 def test_what_a_wrong_need_left_in_a_cache_is_forgotten():
     course = load_course()
     rope, angles = course.task("1.2.2"), course.task("1.2.1")
-    variants = load_variants(course.day(1, 2))
-    with installed(angles.targets[0], lambda dims, seq_len, base: mx.ones((seq_len, dims // 2))):
-        assert variants.diagnosis(rope, program(rope.targets[0]), [angles]) == ([], [angles])
-    assert variants.right(rope, program(rope.targets[0]))
+    variants = load_variants(rope)
+    with installed(angles.target, lambda dims, seq_len, base: mx.ones((seq_len, dims // 2))):
+        assert variants.diagnosis(program(rope.target), [angles]) == ([], [angles])
+    assert variants.right(program(rope.target))
 
 
 def test_without_probes_nothing_is_named():
-    day = Variants()
-    day.wrong(TASK.id, "no-bias", fact="", question="")(without_bias)
-    assert named(day, without_bias) == []
+    known = Variants(TASK.id)
+    known.wrong("no-bias", fact="", question="")(without_bias)
+    assert named(known, without_bias) == []
 
 
 @pytest.mark.parametrize("task", load_course().tasks(), ids=lambda task: task.id)
 def test_facts_and_questions_are_fit_to_print(task):
     """A fact completes a sentence and ends without a full stop; a question is one."""
-    for variant in load_variants(load_course().day(task.week, task.day)).wrong_of(task.id):
+    for variant in load_variants(task).wrong_programs:
         assert variant.fact
         assert variant.fact[0].islower() or variant.fact.startswith(("D", "H", "L", "S"))
         assert not variant.fact.endswith(".")

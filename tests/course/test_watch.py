@@ -11,49 +11,52 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.course.checkouts import FIXTURE, fixture, replace
 from tests.course.terminal import CTRL_C, Terminal
 
-from tiny_llm_course.child_process import Limits
-from tiny_llm_course.paths import SOLUTION
-from tiny_llm_course.selection import selected
-from tiny_llm_course.transcripts import Scenario, checkout_for
-from tiny_llm_course.watch_session import Session
+from tiny_llm_course.commands.watch.session import Session
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.course.selection import selected
+from tiny_llm_course.dev.transcripts import environment
+from tiny_llm_course.grading.process import Limits
 
 FOOTER = "runs all again\n"
-SOLVED = (SOLUTION / "attention.py").read_text(encoding="utf-8")
-UNSCALED = SOLVED.replace("scale = query.shape[-1] ** -0.5", "scale = 1.0", 1)
+SOLVED = (FIXTURE / "solutions/tiny_llm/spread.py").read_text(encoding="utf-8")
+WRONG = SOLVED.replace("mean(centred * centred, axis)", "mean(mx.abs(centred), axis)", 1)
 HANGING = "hanging"  # a file that the endless loop makes when it begins
-ENDLESS = UNSCALED.replace("scale = 1.0", f"open('{HANGING}', 'w').close(); exec('while True: pass')")
+LOOP = f"open('{HANGING}', 'w').close(); exec('while True: pass')"
+ENDLESS = WRONG.replace("    centred = x - mean(x, axis)", f"    {LOOP}\n    centred = x - mean(x, axis)")
+DAY = "1.1.1, 1.1.2, 1.1.3"
 
 
 @pytest.fixture(scope="module")
 def checkouts():
-    with checkout_for(Scenario("watched", (), solved=("1.1.1",))) as checkout:
+    with fixture("1.1.1") as checkout:
         yield checkout
 
 
 @pytest.fixture
 def checkout(checkouts):
-    """A checkout in which softmax is written and the rest of day 1 is not."""
-    file = checkouts / "src" / "tiny_llm" / "attention.py"
-    stub = file.read_bytes()
+    """A checkout in which mean is written and the rest is not."""
+    files = {file: file.read_bytes() for file in (checkouts / "src" / "tiny_llm").glob("*.py")}
     yield checkouts
-    file.write_bytes(stub)
+    for file, before in files.items():
+        file.write_bytes(before)
     (checkouts / HANGING).unlink(missing_ok=True)
 
 
-def save(checkout, text, file="attention.py"):
+def save(checkout, text, file="spread.py"):
     (checkout / "src" / "tiny_llm" / file).write_text(text, encoding="utf-8")
 
 
 def save_by_renaming(checkout, text):
     folder = checkout / "src" / "tiny_llm"
-    (folder / "attention.py~").write_text(text, encoding="utf-8")
-    os.replace(folder / "attention.py~", folder / "attention.py")
+    (folder / "spread.py~").write_text(text, encoding="utf-8")
+    os.replace(folder / "spread.py~", folder / "spread.py")
 
 
 @contextmanager
-def watching(checkout, *args, tasks="1.1.1, 1.1.2, 1.1.3, 1.1.4"):
+def watching(checkout, *args, tasks=DAY):
     """A terminal in which `watch` has given its first verdicts."""
     with Terminal("watch", *args, checkout=checkout) as terminal:
         terminal.wait_for(f"Graded {tasks} in")
@@ -75,13 +78,13 @@ def wait_until_it_hangs(checkout):
 
 def test_a_save_grades_what_it_concerns_and_nothing_else(checkout):
     with watching(checkout) as terminal:
-        save(checkout, UNSCALED)
+        save(checkout, WRONG)
         page = terminal.wait_for(FOOTER)
-        assert "Graded 1.1.2, 1.1.4 in" in page
-        assert "✗ 1.1.2 Scaled dot-product attention: failed" in page
-        assert "equals what you get when the default scale" in page
+        assert "Graded 1.1.2 in" in page
+        assert "✗ 1.1.2 Variance: failed" in page
+        assert "equals what you get when the distances" in page
         assert "1.1.1 passed" in page
-        save(checkout, "# nothing that runs\n" + UNSCALED)
+        save(checkout, "# nothing that runs\n" + WRONG)
         save_by_renaming(checkout, SOLVED)
         page = terminal.wait_for(FOOTER)
         assert page.count("Graded") == 1  # the comment had no page of its own
@@ -91,25 +94,25 @@ def test_a_save_grades_what_it_concerns_and_nothing_else(checkout):
 
 
 def test_the_keys(checkout):
-    save(checkout, UNSCALED)
+    save(checkout, WRONG)
     with watching(checkout, "--week", "1", "--day", "1") as terminal:
         mode = termios.tcgetattr(terminal.ours)
         terminal.type("h")
         page = terminal.wait_for(FOOTER)
-        assert "1.1.2 Scaled dot-product attention, hint 1 of 3" in page
+        assert "1.1.2 Variance, hint 1 of 3" in page
         assert "The next one: h · back: any other key\n" in page
         terminal.type("H")
         assert "hint 2 of 3" in terminal.wait_for(FOOTER)
         terminal.type("l")
         page = terminal.wait_for(FOOTER)
-        assert "✓ 1.1.1 Softmax: passed, 19 checks" in page
-        assert "○ 1.1.3 Linear: not started" in page
+        assert "✓ 1.1.1 Mean: passed, 4 checks" in page
+        assert "○ 1.1.3 Line: not started" in page
         terminal.type("n")
-        assert "\n○ 1.1.3 Linear: not started\n    code" in terminal.wait_for(FOOTER)
+        assert "\n○ 1.1.3 Line: not started\n    code" in terminal.wait_for(FOOTER)
         terminal.type("\x1b[A")  # an arrow means nothing
-        assert "\n○ 1.1.3 Linear: not started\n    code" in terminal.wait_for(FOOTER)
+        assert "\n○ 1.1.3 Line: not started\n    code" in terminal.wait_for(FOOTER)
         terminal.type("\n")
-        assert "Graded 1.1.1, 1.1.2, 1.1.3, 1.1.4 in" in terminal.wait_for(FOOTER)
+        assert f"Graded {DAY} in" in terminal.wait_for(FOOTER)
         terminal.type("n")
         terminal.wait_for(FOOTER)
         terminal.type("n")
@@ -121,44 +124,42 @@ def test_the_keys(checkout):
 
 
 def test_what_was_just_broken_comes_before_what_was_chosen(checkout):
-    file = checkout / "src" / "tiny_llm" / "basics.py"
-    before = file.read_text(encoding="utf-8")
-    save(checkout, UNSCALED)
-    try:
-        with watching(checkout) as terminal:
-            assert "✗ 1.1.2 Scaled dot-product attention: failed" in terminal.screen
-            terminal.type("n")
-            assert "\n○ 1.1.3 Linear: not started\n    code" in terminal.wait_for(FOOTER)
-            save(checkout, before.replace("mx.exp(shifted)", "mx.exp(2 * shifted)"), "basics.py")
-            page = terminal.wait_for(FOOTER)
-            assert "✗ 1.1.1 Softmax: failed" in page
-            assert "1.1.1 first, which you have just changed and which fails; then on with 1.1.3." in page
-            save(checkout, before, "basics.py")
-            page = terminal.wait_for(FOOTER)
-            assert "\n○ 1.1.3 Linear: not started\n    code" in page
-            assert "first, which" not in page
-            save(checkout, before.replace("mx.exp(shifted)", "mx.exp(2 * shifted)"), "basics.py")
-            assert "1.1.1 first, which" in terminal.wait_for(FOOTER)
-            terminal.type("n")
-            assert "\n○ 1.1.3 Linear: not started\n    code" in terminal.wait_for(FOOTER)
-            terminal.type("q")
-            assert terminal.end() == 0
-    finally:
+    before = (checkout / "src" / "tiny_llm" / "basics.py").read_text(encoding="utf-8")
+    broken = before.replace("mx.sum(x,", "mx.sum(2 * x,")
+    save(checkout, WRONG)
+    with watching(checkout) as terminal:
+        assert "✗ 1.1.2 Variance: failed" in terminal.screen
+        terminal.type("n")
+        assert "\n○ 1.1.3 Line: not started\n    code" in terminal.wait_for(FOOTER)
+        save(checkout, broken, "basics.py")
+        page = terminal.wait_for(FOOTER)
+        assert "✗ 1.1.1 Mean: failed" in page
+        assert "1.1.1 first, which you have just changed and which fails; then on with 1.1.3." in page
         save(checkout, before, "basics.py")
+        page = terminal.wait_for(FOOTER)
+        assert "\n○ 1.1.3 Line: not started\n    code" in page
+        assert "first, which" not in page
+        save(checkout, broken, "basics.py")
+        assert "1.1.1 first, which" in terminal.wait_for(FOOTER)
+        terminal.type("n")
+        assert "\n○ 1.1.3 Line: not started\n    code" in terminal.wait_for(FOOTER)
+        terminal.type("q")
+        assert terminal.end() == 0
 
 
 def test_a_week_is_watched_by_its_name(capsys):
+    week = load_course().week(1)
     Session(list(selected((), 1, None, "watch")), Limits(), poll=True)._head()
-    assert capsys.readouterr().out.startswith("Watching week 1: From attention to text  (src/tiny_llm)\n")
+    assert capsys.readouterr().out.startswith(f"Watching week 1: {week.title}  (src/tiny_llm)\n")
 
 
 def test_half_a_file_and_a_deleted_file_are_waited_for(checkout):
     with watching(checkout, "1.1.2", tasks="1.1.2") as terminal:
-        save(checkout, UNSCALED[: UNSCALED.index("scale = 1.0")] + "scale = (")
-        assert "✗ src/tiny_llm/attention.py" in (page := terminal.wait_for(FOOTER))
+        save(checkout, WRONG[: WRONG.index("centred = x")] + "centred = (")
+        assert "✗ src/tiny_llm/spread.py" in (page := terminal.wait_for(FOOTER))
         assert "is not Python: '(' was never closed" in page
-        (checkout / "src" / "tiny_llm" / "attention.py").unlink()
-        assert "✗ src/tiny_llm/attention.py is not there" in (page := terminal.wait_for(FOOTER))
+        (checkout / "src" / "tiny_llm" / "spread.py").unlink()
+        assert "✗ src/tiny_llm/spread.py is not there" in (page := terminal.wait_for(FOOTER))
         assert "pdm run reset 1.1.2" in page
         assert "Mend it and save, and grading goes on." in page
         save(checkout, SOLVED)
@@ -180,13 +181,13 @@ def test_an_endless_loop_blocks_no_key_and_gives_way_to_the_next_save(checkout):
 
 
 def test_a_verdict_does_not_wait_for_those_of_other_tasks(checkout):
-    """1.1.2 comes first and fails; 1.1.4 hangs. On a screen, which each page takes over, the first is told at once."""
-    loop = f"open('{HANGING}', 'w').close(); exec('while True: pass')"
-    save(checkout, UNSCALED.replace("        heads = scaled", f"        {loop}\n        heads = scaled", 1))
-    with Terminal("watch", "1.1.2", "1.1.4", checkout=checkout, kind="xterm") as terminal:
-        terminal.wait_for("Grading 1.1.2, 1.1.4 ...")
-        terminal.wait_for("✗ 1.1.2 Scaled dot-product attention: failed")
-        terminal.wait_for("equals what you get when the default scale")
+    """1.1.2 comes first and fails; 1.1.3 hangs. On a screen, which each page takes over, the first is told at once."""
+    save(checkout, WRONG)
+    replace(checkout / "src/tiny_llm/basics.py", 'raise NotImplementedError("1.1.3 Line")', LOOP)
+    with Terminal("watch", "1.1.2", "1.1.3", checkout=checkout, kind="xterm") as terminal:
+        terminal.wait_for("Grading 1.1.2, 1.1.3 ...")
+        terminal.wait_for("✗ 1.1.2 Variance: failed")
+        terminal.wait_for("equals what you get when the distances")
         assert "Graded" not in terminal.screen
         terminal.type("q")
         assert terminal.end() == 0
@@ -219,7 +220,7 @@ def piped(checkout, *args) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "tiny_llm_course", "watch", *args],
         cwd=checkout,
-        env={**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONUTF8": "1"},
+        env=environment(checkout),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -241,8 +242,8 @@ def lines_until(process, text):
 def test_without_a_terminal_there_are_verdicts_and_no_keys(checkout, options):
     process = piped(checkout, "1.1.2", *options)
     lines_until(process, "not started\n")
-    save(checkout, UNSCALED)
-    page = lines_until(process, "1.1.2 Scaled dot-product attention: failed")
+    save(checkout, WRONG)
+    page = lines_until(process, "1.1.2 Variance: failed")
     assert not any("hint n next" in line or "\x1b" in line for line in page)
     save(checkout, SOLVED)
     lines_until(process, "All of it has passed.")
@@ -266,8 +267,8 @@ def test_where_the_system_reports_no_save_it_looks_by_itself(checkout, watchfile
     stand_in.write_text(watchfiles, encoding="utf-8")
     try:
         with watching(checkout, "1.1.2", tasks="1.1.2") as terminal:
-            save(checkout, UNSCALED)
-            assert "✗ 1.1.2 Scaled dot-product attention: failed" in terminal.wait_for(FOOTER)
+            save(checkout, WRONG)
+            assert "✗ 1.1.2 Variance: failed" in terminal.wait_for(FOOTER)
             save_by_renaming(checkout, SOLVED)
             assert "All of it has passed." in terminal.wait_for(FOOTER)
             terminal.type("q")
@@ -280,7 +281,7 @@ def test_a_reader_that_has_gone_ends_it(checkout):
     process = piped(checkout, "1.1.2")
     lines_until(process, "not started\n")
     process.stdout.close()
-    save(checkout, UNSCALED)
+    save(checkout, WRONG)
     assert process.wait(20) == 141
 
 

@@ -5,10 +5,11 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.course.checkouts import FIXTURE
 
-from tiny_llm_course.flow import Flow
-from tiny_llm_course.transcripts import FOLDER
-from tiny_llm_course.wrapping import cells, cut, excerpt, wrapped
+from tiny_llm_course.dev.transcripts import scenarios
+from tiny_llm_course.terminal.streamed import Flow
+from tiny_llm_course.terminal.wrapping import cells, cut, excerpt, wrapped
 
 DOCTOR = "○ PyTorch    not installed: its recorded answers stand in. To have it: pdm run pip install torch==2.13.0"
 FILES = "✗ files      2 missing: a.py, tests/b.py. Fix: git restore src/tiny_llm/a.py tests/week1/test_day2.py"
@@ -85,9 +86,9 @@ BROKEN = {
         ["  cp .tiny-llm/backups/20261121-161806/attention.py src/tiny_llm/attention.py".strip()],
     ),
     "an option stays with its value, and a text in quotes is whole": (
-        '$ pdm run generate "Once upon a time" --solution --seed 1 --max-tokens 60',
+        '$ pdm run generate "Once upon a time" --solution --seed 6 --max-tokens 36',
         60,
-        ['$ pdm run generate "Once upon a time" --solution --seed 1 \\', "    --max-tokens 60"],
+        ['$ pdm run generate "Once upon a time" --solution --seed 6 \\', "    --max-tokens 36"],
     ),
     "the sentence goes on after a command": (
         "You changed it. Put it aside: git stash push -- a.py and after pdm run sync: git stash pop. Nothing is done.",
@@ -118,7 +119,8 @@ def test_a_line_is_broken(name):
     assert wrapped(line, columns) == expected
 
 
-SAYINGS = sorted({line for file in FOLDER.glob("*.txt") for line in file.read_text(encoding="utf-8").splitlines()})
+TRANSCRIPTS = [scenario.file for scenario in (*scenarios(FIXTURE), *scenarios())]
+SAYINGS = sorted({line for file in TRANSCRIPTS for line in file.read_text(encoding="utf-8").splitlines()})
 
 
 @pytest.mark.parametrize("columns", [20, 40, 57, 80, 120])
@@ -133,7 +135,7 @@ def test_nothing_is_lost_or_added(columns):
 
 def failing_tasks():
     """What the recorded sessions say of each failing task."""
-    for file in sorted(FOLDER.glob("*.txt")):
+    for file in TRANSCRIPTS:
         blocks = re.findall(r"^✗ .*\n(?:    .*\n)*", file.read_text(encoding="utf-8"), re.MULTILINE)
         yield from ((file.stem, block.splitlines()) for block in blocks)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import regex
 
-from tiny_llm_course.packages import load_solution
+from tiny_llm_course.testkit.variants import load_solution
 
 load_solution()
 from tiny_llm_solution.tokenizer import byte_alphabet, merge_pairs  # noqa: E402

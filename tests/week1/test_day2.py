@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.week1.formulas import attention64, rope64
 
 from tiny_llm import positional_encoding
-from tiny_llm_course.checks import DTYPES, agrees, compare, normals, property_test, raises_value_error
-from tiny_llm_course.formulas import attention64, rope64
-from tiny_llm_course.rounding import EPSILON, Array64, Round, exact, to_float64
+from tiny_llm_course.testkit.checks import DTYPES, agrees, compare, normals, property_test, raises_value_error
+from tiny_llm_course.testkit.rounding import EPSILON, Array64, Round, exact, to_float64
 
 PAIRINGS = pytest.mark.parametrize("traditional", [False, True])
 # "That is a blue dog", position by position: the pairs of D = 4 features with base 100 have the paces 1 and 1/10.

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.week1.formulas import attention64, causal64, grouped64, qwen_attention64
 
 from tiny_llm import attention, qwen3
-from tiny_llm_course.checks import (
+from tiny_llm_course.testkit.checks import (
     CASE_NOTE,
     DTYPES,
     agrees,
@@ -23,8 +24,7 @@ from tiny_llm_course.checks import (
     property_test,
     raises_value_error,
 )
-from tiny_llm_course.formulas import attention64, causal64, grouped64, qwen_attention64
-from tiny_llm_course.rounding import to_float64
+from tiny_llm_course.testkit.rounding import to_float64
 
 # Task 1, causal mask
 

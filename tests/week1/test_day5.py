@@ -5,8 +5,6 @@ random, one of Qwen3's shape and one of Qwen2.5's.
 """
 
 import dataclasses
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 
 import mlx.core as mx
@@ -15,13 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from tiny_llm import embedding, qwen3
-from tiny_llm.config import ModelConfig
-from tiny_llm_course.checks import DTYPES, agrees, compare, normals, noted, property_test, raises_value_error
-from tiny_llm_course.findings import CheckFailed, Finding, Kind
-from tiny_llm_course.packages import NotImportable
-from tiny_llm_course.reference_model import (
+from tests.week1.reference_model import (
     QWEN3,
     QWEN25,
     block64,
@@ -30,27 +22,25 @@ from tiny_llm_course.reference_model import (
     random_model,
     random_tokens,
 )
-from tiny_llm_course.rounding import exact, to_float64
+
+from tiny_llm import embedding, qwen3
+from tiny_llm.config import ModelConfig
+from tiny_llm_course.testkit.checks import (
+    DTYPES,
+    agrees,
+    compare,
+    normals,
+    noted,
+    property_test,
+    raises_error,
+    raises_value_error,
+)
+from tiny_llm_course.testkit.rounding import exact, to_float64
 
 ARCHITECTURES = [QWEN3, QWEN25]
 by_architecture = pytest.mark.parametrize("base", ARCHITECTURES, ids=["qwen3", "qwen2.5"])
 by_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 by_head = pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
-
-
-@contextmanager
-def raises_key_error(case: str) -> Iterator[None]:
-    """Check that the block raises a KeyError."""
-    try:
-        yield
-    except KeyError:
-        return
-    except (CheckFailed, NotImportable, NotImplementedError):
-        raise
-    except Exception as error:
-        headline = f"raised {type(error).__name__}, expected a KeyError"
-        raise CheckFailed(Finding(Kind.NO_ERROR, headline, (f"got       {error}",), case)) from error
-    raise CheckFailed(Finding(Kind.NO_ERROR, "no error was raised, expected a KeyError", (), case))
 
 
 # Task 1, embedding
@@ -262,7 +252,7 @@ def test_task_2_block_that_adds_nothing(base):
 def test_task_2_block_needs_every_weight(base):
     model = random_model(base, 8)
     for name in model.layer(0):
-        with raises_key_error(f"a layer of {model}, without {name}"):
+        with raises_error(KeyError, f"a layer of {model}, without {name}"):
             block(stream(8, model), model.without(f"model.layers.0.{name}"))
 
 
@@ -391,7 +381,7 @@ def test_task_3_model_pytorch(pytorch, base, tied):
 def test_task_3_model_needs_every_weight(base):
     model = random_model(base, 8, num_hidden_layers=1)
     for name in model.weights:
-        with raises_key_error(f"{model}, without {name}"):
+        with raises_error(KeyError, f"{model}, without {name}"):
             logits(random_tokens(8, 1, 1), model.without(name))
 
 
@@ -402,7 +392,7 @@ def test_task_3_model_needs_every_layer(base):
     for number in range(2):
         prefix = f"model.layers.{number}."
         part = {name: w for name, w in model.weights.items() if not name.startswith(prefix)}
-        with raises_key_error(f"{model}, without all weights of layer {number}"):
+        with raises_error(KeyError, f"{model}, without all weights of layer {number}"):
             logits(random_tokens(13, 1, 1), dataclasses.replace(model, weights=part))
 
 

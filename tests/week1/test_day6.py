@@ -18,8 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiny_llm import generate, tokenizer
-from tiny_llm_course.checks import (
+from tiny_llm_course.testkit.checks import (
     DTYPES,
+    CheckFailed,
+    Finding,
+    Kind,
     compare,
     dtype_word,
     noted,
@@ -31,8 +34,7 @@ from tiny_llm_course.checks import (
     same_text,
     type_words,
 )
-from tiny_llm_course.findings import CheckFailed, Finding, Kind
-from tiny_llm_course.rounding import to_float64
+from tiny_llm_course.testkit.rounding import to_float64
 
 FOLDER = Path(__file__).parent
 RECORDED = json.loads((FOLDER / "token_ids.json").read_text(encoding="utf-8"))

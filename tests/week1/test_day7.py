@@ -13,12 +13,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.week1.formulas import softmax64
 
 from tiny_llm import sampler
-from tiny_llm_course.checks import DTYPES, agrees, compare, normals, noted, property_test, raises_value_error
-from tiny_llm_course.findings import CheckFailed, Finding, Kind
-from tiny_llm_course.formulas import softmax64
-from tiny_llm_course.rounding import exact, to_float64
+from tiny_llm_course.testkit.checks import (
+    DTYPES,
+    CheckFailed,
+    Finding,
+    Kind,
+    agrees,
+    compare,
+    normals,
+    noted,
+    property_test,
+    raises_value_error,
+)
+from tiny_llm_course.testkit.rounding import exact, to_float64
 
 # Probabilities of six tokens. No sum of the first few lies near one of P, and no ratio near one of MIN_P: which tokens
 # stay does not depend on rounding.

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from tiny_llm_course.dev.book.quizzes import Quiz
 from tiny_llm_course.paths import TESTS
-from tiny_llm_course.quizzes import Quiz
 
 quiz = Quiz()
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..screen import say
+from ..terminal.screen import say
 from .preparing import prepare
 from .recipe import Recipe
 from .trainer import Job, Report, Run, assist, join

@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
-from ..checkpoint import load_checkpoint
-from ..registry import UsageError
+from ..checkpoints.checkpoint import load_checkpoint
+from ..course.registry import UsageError
 from .recipe import Recipe
 from .stories import read_stories, split, unseen
 from .trainer import Job

@@ -6,7 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from ..registry import UsageError
+from ..checkpoints.files import read_text
+from ..course.registry import UsageError
 
 MAY_BE_NONE = ("seed", "warmup")
 
@@ -75,9 +76,7 @@ def read_recipe(file: Path, **changes: Any) -> Recipe:
         UsageError: it lacks a value, or has one that is unknown or of the wrong type.
     """
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+        table = tomllib.loads(read_text(file))
     except ValueError as error:
         raise UsageError(f"{file} is not TOML: {error}") from error
     for section in ("model", "schedule"):

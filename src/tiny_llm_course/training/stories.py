@@ -4,7 +4,8 @@ import hashlib
 import re
 from pathlib import Path
 
-from ..registry import UsageError
+from ..checkpoints.files import read_text
+from ..course.registry import UsageError
 
 END = "<|endoftext|>"
 # One story in so many is never trained on.
@@ -19,13 +20,7 @@ def read_stories(file: Path) -> list[str]:
     Raises:
         UsageError: it cannot be read, is not UTF-8, or holds fewer than two stories.
     """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8: {error}") from error
-    stories = list(dict.fromkeys(story.strip() for story in text.split(END) if story.strip()))
+    stories = list(dict.fromkeys(story.strip() for story in read_text(file).split(END) if story.strip()))
     if len(stories) < 2:
         held = "one story" if stories else "no story"
         raise UsageError(f"{file} holds {held}, expected several, with {END} between them")

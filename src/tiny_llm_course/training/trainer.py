@@ -24,7 +24,7 @@ from torch import Tensor, distributed
 from torch.nn import functional as F
 from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
 
-from ..registry import UsageError
+from ..course.registry import UsageError
 from .export import export
 from .judging import continuation, loss_on, mixed_precision
 from .optimizing import optimizers, share_of_peak

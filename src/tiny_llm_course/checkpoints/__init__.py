@@ -1,0 +1,1 @@
+"""Trained models in files: their weights, their settings, their chat templates."""

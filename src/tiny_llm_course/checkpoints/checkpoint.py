@@ -1,0 +1,149 @@
+"""Reading a checkpoint folder in Hugging Face or MLX form, without mlx-lm or transformers.
+
+Whatever is wrong with a folder is one line that names the file and what was expected.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+
+from ..course.registry import UsageError
+from .files import read_json, read_text
+from .measures import LARGEST_NUMBER, axes_of_weights, check_config, check_layers
+from .weights import open_weights, read_weights
+
+NORMAL_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+# What a generation_config.json calls the arguments of `make_sampler`.
+SAMPLING = {
+    "temperature": "temp",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "repetition_penalty": "repetition_penalty",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """The contents of a folder."""
+
+    folder: Path
+    config: dict[str, Any]  # config.json
+    weights: dict[str, mx.array]  # by the names in the files, dequantized
+    tokenizer: Path  # tokenizer.json
+    hidden_ids: frozenset[int]  # marks for the model, and rows of its embedding that no token has: they show as nothing
+    chat_template: str | None
+    special_tokens: dict[str, str]  # by the names that chat templates use: eos_token, ...
+    eos_ids: tuple[int, ...]
+    sampling: dict[str, float]  # what generation_config.json recommends, as `make_sampler` calls it
+
+
+def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None) -> Checkpoint:
+    """Read a folder; the weights are brought to `dtype`, or stay as they are stored.
+
+    Weights are not yet in memory when this returns: MLX reads each when it is first computed with.
+
+    Raises:
+        UsageError: a file is missing, damaged, or does not fit the others.
+    """
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise UsageError(f"{folder} {what}; expected a checkpoint's folder, with config.json and *.safetensors")
+    config_file, tokenizer = folder / "config.json", folder / "tokenizer.json"
+    config = read_json(config_file)
+    check_config(config_file, config)
+    stored = open_weights(folder)
+    check_layers(config_file, config, stored)
+    weights = read_weights(folder, stored, axes_of_weights(config), config.get("quantization"), dtype)
+    ids, hidden = _tokens(tokenizer, config["vocab_size"])  # as many as the embedding has rows
+    settings = read_json(folder / "tokenizer_config.json", required=False)
+    special_tokens = _special_tokens(settings)
+    generation_file = folder / "generation_config.json"
+    generation = read_json(generation_file, required=False)
+    return Checkpoint(
+        folder,
+        config,
+        weights,
+        tokenizer,
+        hidden,
+        _chat_template(folder, settings),
+        special_tokens,
+        _eos_ids(folder, config, generation) or tuple(ids[t] for t in [special_tokens.get("eos_token")] if t in ids),
+        _sampling(generation_file, generation),
+    )
+
+
+def _tokens(file: Path, vocab_size: int) -> tuple[dict[str | None, int], frozenset[int]]:
+    """The tokens of a byte-level BPE tokenizer, and the numbers below vocab_size that show as nothing.
+
+    Raises:
+        UsageError: it is not one, or has tokens that the model does not know.
+    """
+    data = read_json(file)
+    try:
+        added = data.get("added_tokens", [])
+        ids = {**data["model"]["vocab"], **{token["content"]: token["id"] for token in added}}
+        smallest, largest = min(ids.values()), max(ids.values())
+        shown = set(ids.values()) - {token["id"] for token in added if token.get("special")}
+        hidden = frozenset(range(vocab_size)) - shown
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{file} holds no vocabulary, expected model.vocab with a number for each token") from error
+    if smallest < 0 or largest >= vocab_size:
+        odd = smallest if smallest < 0 else largest
+        raise UsageError(f"{file} has token {odd}, but the model's vocab_size is {vocab_size}")
+    try:
+        steps = data["pre_tokenizer"].get("pretokenizers", [data["pre_tokenizer"]])
+        bytelevel = any(step["type"] == "ByteLevel" for step in steps) and not data["model"].get("byte_fallback")
+        merges = data["model"]["merges"]
+        pairs = isinstance(merges, list) and all(isinstance(pair, str | list) for pair in merges)
+        right = bytelevel and data["model"]["type"] == "BPE" and pairs
+        form = (data.get("normalizer") or {"type": NORMAL_FORMS[0]})["type"]
+    except (AttributeError, KeyError, TypeError):
+        right = False
+    if not right:
+        raise UsageError(f"{file} describes another tokenizer, expected byte-level BPE")
+    if form not in NORMAL_FORMS:
+        raise UsageError(f"{file} normalizes by {form!r}, expected {', '.join(NORMAL_FORMS)} or nothing")
+    return ids, hidden
+
+
+def _chat_template(folder: Path, settings: dict[str, Any]) -> str | None:
+    """From a file of its own, or from tokenizer_config.json: one template, or a list of named ones."""
+    own = folder / "chat_template.jinja"
+    if own.exists():
+        return read_text(own)
+    template = settings.get("chat_template")
+    if isinstance(template, list):
+        named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
+        template = named.get("default")
+    return template if isinstance(template, str) else None
+
+
+def _special_tokens(settings: dict[str, Any]) -> dict[str, str]:
+    """What tokenizer_config.json calls `eos_token` and so on; each is a text, or a table with the text in it."""
+    named = {name: value for name, value in settings.items() if name.endswith("_token")}
+    texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in named.items()}
+    return {name: text for name, text in texts.items() if isinstance(text, str)}
+
+
+def _eos_ids(folder: Path, config: dict[str, Any], generation: dict[str, Any]) -> tuple[int, ...]:
+    """Every token that ends a text; generation_config.json knows better than config.json."""
+    for name, table in (("generation_config.json", generation), ("config.json", config)):
+        if (ids := table.get("eos_token_id")) is not None:
+            ids = ids if isinstance(ids, list) else [ids]
+            if not all(type(number) is int for number in ids):
+                raise UsageError(f"{folder / name} has eos_token_id = {ids!r}, expected a token's number, or a list")
+            return tuple(ids)
+    return ()
+
+
+def _sampling(file: Path, generation: dict[str, Any]) -> dict[str, float]:
+    for name in SAMPLING:
+        value = generation.get(name)
+        if value is not None and not (type(value) in (int, float) and abs(value) < LARGEST_NUMBER):
+            raise UsageError(f"{file} has {name} = {value!r}, expected a number")
+    if generation.get("do_sample") is False:
+        return {"temp": 0.0}
+    return {ours: generation[name] for name, ours in SAMPLING.items() if generation.get(name) is not None}

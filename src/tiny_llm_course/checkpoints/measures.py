@@ -1,0 +1,145 @@
+"""What a config.json says about a model: whether this engine can compute it, its measures, the shapes of its weights.
+
+A config that its weights contradict would fill the memory, or compute something else, so it is refused before anything
+is built from it.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..course.findings import shortened
+from ..course.registry import UsageError
+
+# As config.json names them. The learner's package knows the same.
+ARCHITECTURES = {"qwen3": "Qwen3", "qwen2": "Qwen2 and Qwen2.5"}
+WHOLE = (
+    "hidden_size",
+    "num_hidden_layers",
+    "intermediate_size",
+    "num_attention_heads",
+    "vocab_size",
+    "max_position_embeddings",
+)
+FRACTIONS = ("rms_norm_eps", "rope_theta")
+OPTIONAL = ("num_key_value_heads", "head_dim")
+LARGEST_NUMBER = 1 << 62  # MLX takes no larger ones
+# No weight says how long a text may be, and RoPE's tables grow with it. Qwen's longest is a million tokens.
+LONGEST = 1 << 21
+
+
+class Measure(NamedTuple):
+    """A length of a weight's axis, and what it is by config.json's names."""
+
+    name: str
+    size: int
+
+
+Axes = tuple[Measure, ...]
+
+
+def check_config(file: Path, config: dict[str, Any]) -> None:
+    """Refuse a config that asks for what the engine does not have, lacks a measure, or contradicts itself.
+
+    Raises:
+        UsageError: which of these it is.
+    """
+    _check_supported(file, config)
+    table = config.get("rope_parameters")
+    known = config if config.get("rope_theta") is not None or not isinstance(table, dict) else config | table
+    if missing := [name for name in (*WHOLE, *FRACTIONS) if known.get(name) is None]:
+        raise UsageError(f"{file} lacks {', '.join(missing)}")
+    for name in (*WHOLE, *FRACTIONS, *(name for name in OPTIONAL if config.get(name) is not None)):
+        value, whole = known[name], name not in FRACTIONS
+        if type(value) not in ((int,) if whole else (int, float)) or not 0 < value < LARGEST_NUMBER:
+            kind = "whole number" if whole else "number"
+            raise UsageError(f"{file} has {name} = {shortened(repr(value))}, expected a {kind} above 0 and below 2**62")
+    heads, kv_heads, dims = _heads(config)
+    if heads % kv_heads:
+        raise UsageError(f"{file} has {heads} heads and {kv_heads} key-value heads, expected a divisor of {heads}")
+    if config.get("head_dim") is None and config["hidden_size"] % heads:
+        raise UsageError(f"{file} has hidden_size = {config['hidden_size']}, expected a multiple of its {heads} heads")
+    if dims % 2 or not dims:
+        raise UsageError(f"{file} has heads of {dims} numbers, expected an even number: RoPE turns pairs")
+    if (longest := config["max_position_embeddings"]) > LONGEST:
+        raise UsageError(f"{file} has max_position_embeddings = {longest}, expected at most {LONGEST}")
+
+
+def _heads(config: dict[str, Any]) -> tuple[int, int, int]:
+    """H, H_kv and D."""
+    heads: int = config["num_attention_heads"]
+    return heads, config.get("num_key_value_heads") or heads, config.get("head_dim") or config["hidden_size"] // heads
+
+
+def check_layers(file: Path, config: dict[str, Any], weights: Collection[str]) -> None:
+    """Refuse a config that has other layers than the files: there may be billions of them to look for.
+
+    Raises:
+        UsageError: how many there are.
+    """
+    stored = {int(found[1]) for name in weights if (found := re.match(r"model\.layers\.(\d+)\.", name))}
+    wanted = config["num_hidden_layers"]
+    if len(stored) != wanted:
+        raise UsageError(f"{file} has num_hidden_layers = {wanted}, but the weights are those of {len(stored)}")
+
+
+def axes_of_weights(config: dict[str, Any]) -> Iterator[tuple[str, Axes]]:
+    """The name of every weight of a model with this config, and the measures of its axes."""
+    heads, kv_heads, dims = _heads(config)
+    vocabulary, hidden, width = (
+        Measure(name, config[name]) for name in ("vocab_size", "hidden_size", "intermediate_size")
+    )
+    head = Measure("head_dim", dims)
+    queries = Measure("num_attention_heads * head_dim", heads * dims)
+    keys = Measure("num_key_value_heads * head_dim", kv_heads * dims)
+    yield "model.embed_tokens.weight", (vocabulary, hidden)
+    yield "model.norm.weight", (hidden,)
+    if not config.get("tie_word_embeddings", False):
+        yield "lm_head.weight", (vocabulary, hidden)
+    layer: dict[str, Axes] = {
+        "input_layernorm.weight": (hidden,),
+        "post_attention_layernorm.weight": (hidden,),
+        "self_attn.q_proj.weight": (queries, hidden),
+        "self_attn.k_proj.weight": (keys, hidden),
+        "self_attn.v_proj.weight": (keys, hidden),
+        "self_attn.o_proj.weight": (hidden, queries),
+        "mlp.gate_proj.weight": (width, hidden),
+        "mlp.up_proj.weight": (width, hidden),
+        "mlp.down_proj.weight": (hidden, width),
+    }
+    if config["model_type"] == "qwen3":
+        layer |= {"self_attn.q_norm.weight": (head,), "self_attn.k_norm.weight": (head,)}
+    else:
+        layer |= {
+            "self_attn.q_proj.bias": (queries,),
+            "self_attn.k_proj.bias": (keys,),
+            "self_attn.v_proj.bias": (keys,),
+        }
+    for number in range(config["num_hidden_layers"]):
+        for name, axes in layer.items():
+            yield f"model.layers.{number}.{name}", axes
+
+
+def _check_supported(file: Path, config: dict[str, Any]) -> None:
+    """Refuse what would be computed wrongly without a word."""
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or kind not in ARCHITECTURES:
+        known = ", ".join(f"{name!r} ({what})" for name, what in ARCHITECTURES.items())
+        raise UsageError(f"{file} says model_type {kind!r}, known are {known}")
+    for name in ("rope_scaling", "rope_parameters"):
+        table = config.get(name) or {}
+        rope = table.get("rope_type", table.get("type", "default")) if isinstance(table, dict) else table
+        if rope != "default":
+            raise UsageError(f"{file} asks for {name} of type {rope!r}, but this engine has RoPE without scaling only")
+    layers = config.get("layer_types")
+    if config.get("use_sliding_window") or (isinstance(layers, list) and "sliding_attention" in layers):
+        raise UsageError(f"{file} asks for a sliding window, but this engine has full attention only")
+    if (activation := config.get("hidden_act") or "silu") != "silu":
+        raise UsageError(f"{file} says hidden_act {activation!r}, but this engine has 'silu' only")
+    if kind == "qwen3" and config.get("attention_bias"):
+        raise UsageError(f"{file} says attention_bias true, but this engine's Qwen3 has no biases")
+    quantization = config.get("quantization_config")
+    if not config.get("quantization") and quantization:
+        method = quantization.get("quant_method") if isinstance(quantization, dict) else quantization
+        raise UsageError(f"{file} says the weights are quantized by {method!r}, expected MLX's own form or none")

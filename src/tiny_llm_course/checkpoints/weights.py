@@ -1,0 +1,154 @@
+"""Reading a checkpoint's safetensors files: one or many, plain or quantized by MLX."""
+
+import json
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+
+from ..course.registry import UsageError
+from .files import must_be_file, read_json
+from .measures import Axes
+
+DTYPES = (mx.float32, mx.float16, mx.bfloat16)
+LONGEST_HEADER = 100_000_000  # bytes, which is the form's own limit
+
+
+class Stored(NamedTuple):
+    """A weight as it is stored, and where."""
+
+    file: Path
+    array: mx.array
+
+
+def open_weights(folder: Path) -> dict[str, Stored]:
+    """Everything that the folder's *.safetensors files hold, by its name; nothing of it is in memory yet.
+
+    Raises:
+        UsageError: a file is missing or damaged.
+    """
+    return {name: Stored(file, array) for file in _files(folder) for name, array in _load(file).items()}
+
+
+def read_weights(
+    folder: Path,
+    stored: Mapping[str, Stored],
+    wanted: Iterable[tuple[str, Axes]],
+    quantization: Any,
+    dtype: mx.Dtype | None,
+) -> dict[str, mx.array]:
+    """The weights that are wanted, in the shapes that config.json gives them.
+
+    Args:
+        folder: holds the files.
+        stored: what they hold. What the model does not need is left aside.
+        wanted: what the model needs, with the measures of each axis.
+        quantization: config.json's table of group_size and bits, with a table of its own for a layer that differs.
+        dtype: to bring the weights to; None leaves a plain weight as stored, and a quantized one in its scales' dtype.
+
+    Nothing is computed here: a weight is read from its file, and dequantized, when it is first used.
+
+    Raises:
+        UsageError: a weight is missing, damaged or of another shape.
+    """
+    weights = {}
+    for name, axes in wanted:
+        shape = tuple(axis.size for axis in axes)
+        if name not in stored:
+            raise UsageError(f"{folder} holds no weight {name}, expected one of shape {shape}")
+        (file, weight), to = stored[name], dtype
+        if (scales := stored.get(f"{name.removesuffix('.weight')}.scales")) is not None:
+            weight, to = _dequantized(name, stored, quantization), dtype or scales.array.dtype
+        if weight.dtype not in DTYPES:
+            raise UsageError(
+                f"{file}: {name} is {weight.dtype}, expected float32, float16, bfloat16 or MLX's quantized form"
+            )
+        if weight.shape != shape:
+            pairs = zip(axes, weight.shape, strict=False)
+            asked = next((axis for axis, size in pairs if axis.size != size), axes[0])
+            what = f"{name} has shape {weight.shape}, but config.json asks for {shape}"
+            raise UsageError(f"{file}: {what}: {asked.name} is {asked.size}")
+        weights[name] = weight if to is None else weight.astype(to)
+    return weights
+
+
+def _files(folder: Path) -> list[Path]:
+    index = folder / "model.safetensors.index.json"
+    if index.exists():
+        try:
+            names = sorted(set(read_json(index)["weight_map"].values()))
+            files = [folder / name for name in names]
+        except (AttributeError, KeyError, TypeError) as error:
+            raise UsageError(f"{index} is damaged, expected a weight_map from weights to files") from error
+        for file in files:
+            if not file.is_file():
+                raise UsageError(f"{file} is missing, but {index.name} names it")
+    else:
+        files = sorted(folder.glob("[!.]*.safetensors"))
+    if not files:
+        raise UsageError(f"{folder} holds no *.safetensors file")
+    return files
+
+
+def _load(file: Path) -> dict[str, mx.array]:
+    try:
+        _check_length(file)
+        tensors = mx.load(str(file))
+    except UsageError:
+        raise
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    except Exception as error:  # MLX raises RuntimeError, and others for some contents
+        raise UsageError(f"{file} cannot be read: {_first_line(error)}") from error
+    assert isinstance(tensors, dict)
+    return tensors
+
+
+def _check_length(file: Path) -> None:
+    """A truncated download is found here: MLX would notice only when a weight is computed with."""
+    size = must_be_file(file)
+    with file.open("rb") as stream:
+        start = stream.read(8)
+        if start == b"version ":
+            raise UsageError(f"{file} is only a pointer of Git LFS, expected the weights: git lfs pull")
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
+        if length > min(size - 8, LONGEST_HEADER):
+            raise UsageError(f"{file} is damaged or truncated: its header does not fit into its {size} bytes")
+        try:
+            header = json.loads(stream.read(length))
+            end = max((entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"), default=0)
+            expected = 8 + length + int(end)
+        except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise UsageError(f"{file} is damaged, expected a safetensors file: its header is not readable") from error
+    if expected != size:
+        raise UsageError(f"{file} is truncated or damaged: it has {size} bytes, expected {expected}")
+
+
+def _dequantized(name: str, stored: Mapping[str, Stored], quantization: Any) -> mx.array:
+    file, packed = stored[name]
+    layer = name.removesuffix(".weight")
+    table = quantization if isinstance(quantization, dict) else {}
+    settings = table[layer] if isinstance(table.get(layer), dict) else table
+    group_size, bits = settings.get("group_size"), settings.get("bits")
+    if type(group_size) is not int or type(bits) is not int:
+        raise UsageError(f"{file}: {name} is quantized, but config.json states no group_size and bits for it")
+    if settings.get("mode", "affine") != "affine":
+        raise UsageError(f"{file}: {name} is quantized in mode {settings['mode']!r}, expected 'affine'")
+    parts = (f"{layer}.scales", f"{layer}.biases")
+    for part in parts:
+        if part not in stored:
+            raise UsageError(f"{file} holds a quantized {name}, but no {part}")
+        if (dtype := stored[part].array.dtype) not in DTYPES:
+            raise UsageError(f"{file}: {part} is {dtype}, expected float32, float16 or bfloat16")
+    # In float32: MLX's CPU arithmetic in the half dtypes is slow and coarse.
+    scales, biases = (stored[part].array.astype(mx.float32) for part in parts)
+    try:
+        return mx.dequantize(packed, scales, biases, group_size=group_size, bits=bits)
+    except Exception as error:
+        raise UsageError(f"{file}: {name} cannot be dequantized: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

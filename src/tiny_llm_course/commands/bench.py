@@ -1,0 +1,119 @@
+"""`pdm run bench 1.1`: a day's measurement, on the learner's own code."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..course.registry import UsageError, load_course, with_commands
+from ..course.requirements import in_words, missing
+from ..course.selection import by_day
+from ..grading.day import grade_day
+from ..learner import progress
+from ..programs.packages import LearnerError
+from ..terminal.screen import USUAL, columns, say
+from . import out_file
+
+if TYPE_CHECKING:
+    from ..measuring.benches import Measurement
+
+
+@click.command(short_help="Measure what you built on a day.")
+@click.argument("name", required=False, metavar="[1.1]")
+@click.option("--solution", is_flag=True, help="Measure our code instead of yours.")
+@click.option("--quick", is_flag=True, help="Small sizes, to see that it works; the numbers say nothing.")
+@click.option(
+    "--json",
+    "file",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Write the numbers there too.",
+)
+def bench(name: str | None, solution: bool, quick: bool, file: Path | None) -> int:
+    """Measure what you have built on a day: time, memory or error. Without a day: what there is to measure."""
+    from ..measuring import benches
+
+    if name is None:
+        if file:
+            raise UsageError("--json needs a day: pdm run bench 1.1 --json FILE")
+        _list(benches.measurements(load_course()))
+        return 0
+    measurement = benches.find(name)
+    if absent := missing(word for task in measurement.uses for word in task.requires):
+        raise UsageError(f"{name} cannot be measured here: needs {in_words(absent)}.")
+    if file:
+        out_file.must_be_writable(file, "record", benches.is_record)
+    if not solution:
+        with _waiting("grading what is measured"):
+            _must_pass(measurement)
+    package = benches.choose(solution)
+    with _waiting("measuring, up to 20 seconds"):
+        found = benches.run(measurement, package, quick)
+    _show(found, [] if solution else [task.id for task in measurement.uses if task.id in progress.borrowed()])
+    if file:
+        out_file.write(file, benches.as_json(found))
+    return 0
+
+
+def _list(known: "list[Measurement]") -> None:
+    say("What can be measured, each in about 20 seconds at most:", bold=True)
+    for measurement in known:
+        say(f"  {measurement.name}  {measurement.title}")
+    say()
+    say(f"Your code: pdm run bench {known[0].name}; ours: pdm run bench {known[0].name} --solution")
+
+
+def _must_pass(measurement: "Measurement") -> None:
+    """The time of wrong code is no measurement. What is known to pass is not graded again.
+
+    Raises:
+        LearnerError: something that is measured has not passed.
+    """
+    borrowed = progress.borrowed()
+    wanted = [task for task in measurement.uses if task.id not in borrowed and progress.status_of(task.id) != "passed"]
+    for day, tasks in by_day(wanted):
+        results = grade_day(day, tasks=tasks)
+        progress.record(results)
+        for result in results:
+            if result.status != "passed":
+                what = "is not started" if result.status == "not started" else "has not passed"
+                line = f"{result.task.label} {what} (with --solution, ours is measured). Your next step:"
+                raise LearnerError(with_commands(line, f"pdm run test {result.task.id}"))
+
+
+@contextmanager
+def _waiting(what: str) -> Iterator[None]:
+    """Say on a terminal what takes so long, and take it away again. Nothing turns meanwhile: it would be measured."""
+    shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    if shown:
+        print(f"{what} ...", end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        if shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _show(found: dict[str, Any], borrowed: list[str]) -> None:
+    from ..measuring.clock import number
+    from ..measuring.machine import in_words
+    from ..terminal.tables import in_columns
+
+    week, day = found["day"].split(".")
+    say(f"Week {week}, day {day}: {found['title']}  ({found['package']})", bold=True)
+    say()
+    rows = [[number(cell) for cell in row] for row in found["rows"]]
+    for line in in_columns(found["columns"], rows, columns(sys.stdout) or USUAL):
+        say(line, cut=True)
+    say()
+    say(found["see"])
+    say()
+    if borrowed:
+        say(f"⇢ ours, as you have borrowed them: {', '.join(borrowed)}", colour="yellow")
+    if found["quick"]:
+        say("Measured with --quick: the sizes are too small to say anything.", colour="yellow")
+    say(in_words(found["machine"]))

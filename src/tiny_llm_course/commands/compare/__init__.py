@@ -1,0 +1,1 @@
+"""`pdm run compare`: the learner's code beside ours."""

@@ -1,0 +1,128 @@
+"""The commands for those who work on the course itself: `pdm run dev NAME`."""
+
+import runpy
+import subprocess
+import sys
+
+import click
+
+from ..course.places import name_of
+from ..course.registry import UsageError, load_course, resolve
+from ..course.selection import by_day
+from ..paths import BOOK, LEARNER, ROOT, SOLUTION, make_importable
+from ..terminal.screen import say
+from .groups import Commands
+from .test import run_pytest
+
+
+@click.group(cls=Commands, short_help="Generate stubs and listings, record, prove the course.")
+@click.pass_context
+def dev(ctx: click.Context) -> int:
+    """For those who work on the course itself."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+    return 0
+
+
+@dev.command("new-day")
+@click.argument("name", metavar="2.1")
+@click.option("--title", default="", help="What the day is about.")
+@click.option("--week-title", default="", help="What the week is about, if the day is its first.")
+@click.option("--target", default="", metavar="MODULE:NAME", help="The function that its toy task asks for.")
+def dev_new_day(name: str, title: str, week_title: str, target: str) -> int:
+    """Write a day's scaffold: a file of each kind that a day has; of a registered day, those that are not there."""
+    from ..dev import new_day
+
+    files = new_day.scaffold(name, title, week_title, target)
+    new_day.write(files)
+    for file in files:
+        say(name_of(file))
+    for generating in ("stubs", "book"):  # in processes of their own, which read the registry as it is now
+        status = subprocess.run([sys.executable, "-m", "tiny_llm_course", "dev", generating], cwd=ROOT).returncode
+        if status:
+            return status
+    say(f"What is still missing: pdm run dev check {name}")
+    return 0
+
+
+@dev.command("stubs")
+@click.option("--check", is_flag=True, help="Write nothing; fail if the committed stubs are not the generated ones.")
+def dev_stubs(check: bool) -> int:
+    """Generate src/tiny_llm from solutions/tiny_llm."""
+    from ..source.package import differences, write_stubs
+
+    if not check:
+        write_stubs(SOLUTION, LEARNER, load_course())
+        return 0
+    found = differences(SOLUTION, LEARNER, load_course())
+    for line in found:
+        say(line)
+    say("Generate them anew: pdm run dev stubs" if found else "The stubs are current.")
+    return 1 if found else 0
+
+
+@dev.command("book")
+def dev_book() -> int:
+    """Make what the book holds of other files: signatures, hints, tables of tasks, pictures."""
+    from ..dev.book import listings
+
+    make_importable()
+    for script in sorted((BOOK / "figures").glob("*.py")):
+        runpy.run_path(str(script), run_name="__main__")
+    try:
+        changed = listings.write()
+    except (OSError, ValueError) as error:  # a file or a target is not there, or a quiz's known mistake
+        raise UsageError(f"Nothing is changed: {error}") from error
+    for name in changed:
+        say(f"book/src/generated/{name}: changed")
+    return 0
+
+
+@dev.command("bench")
+@click.argument("names", nargs=-1, metavar="[1.1]...")
+def dev_bench(names: tuple[str, ...]) -> int:
+    """Measure our solution (all days, or the named ones) and record it, for the book. On a quiet machine."""
+    from ..measuring import benches
+
+    chosen = [benches.find(name) for name in names] or benches.measurements(load_course())
+    package = benches.choose(solution=True)
+    for measurement in chosen:
+        found = benches.run(measurement, package)
+        measurement.record.write_text(benches.as_json(found), encoding="utf-8", newline="\n")
+        say(f"{measurement.name}: {found['see']}")
+    say("Next, the pages that show it: pdm run dev book")
+    return 0
+
+
+@dev.command("record")
+@click.option("--week", type=int, required=True)
+@click.option("--day", type=int, required=True)
+def dev_record(week: int, day: int) -> int:
+    """Record PyTorch's answers for the tests of a day. Needs PyTorch."""
+    return run_pytest(load_course().day(week, day).tasks, ["--solution", "--oracle", "record", "-q"])
+
+
+@dev.command("transcripts")
+@click.argument("names", nargs=-1)
+def dev_transcripts(names: tuple[str, ...]) -> int:
+    """Record what a learner sees (all scenarios, or the named ones), to be read and committed."""
+    from ..dev import transcripts
+
+    known = {scenario.name: scenario for scenario in transcripts.scenarios()}
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"There is no scenario {unknown[0]}. Scenarios: {', '.join(known)}.")
+    for name in names or known:
+        say(f"{name}: {'changed' if transcripts.record(known[name]) else 'the same'}")
+    return 0
+
+
+@dev.command("check")
+@click.argument("days", nargs=-1, metavar="[1.1]...")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole table as JSON.")
+@click.option("--fresh", is_flag=True, help="Prove again what nothing has touched since it was proven.")
+def dev_check(days: tuple[str, ...], as_json: bool, fresh: bool) -> int:
+    """Let the course prove itself: stubs fail, the solution passes, every known mistake is caught and named."""
+    from ..dev import check
+
+    chosen = [task for name in days for task in resolve(load_course(), name)] or load_course().tasks()
+    return check.main([day for day, _ in by_day(chosen)], as_json, fresh)

@@ -1,0 +1,1 @@
+"""`pdm run export`: verdicts for a class."""

@@ -1,0 +1,78 @@
+"""The command for classes: grade, and write the verdicts for another program. `pdm run export --format junit`."""
+
+import datetime
+import time
+from pathlib import Path
+
+import click
+
+from ...course.nouns import Day, Task
+from ...course.registry import UsageError
+from ...course.results import TaskResult
+from ...course.selection import by_day, selected
+from ...grading.day import Ends, grade_day
+from ...learner import progress
+from ...terminal.screen import say
+from .. import out_file
+from ..options import names_of_tasks
+from . import formats, provenance
+from .verdicts import GradedDay, verdict
+
+FORMS = ("junit", "json", "gradescope")
+POINTS = ("difficulty", "minutes")
+
+
+@click.command(short_help="Write verdicts for a class: JUnit, JSON, Gradescope.")
+@names_of_tasks
+@click.option("--format", "form", type=click.Choice(FORMS), help="What to write.")
+@click.option("--out", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="A file; default: stdout.")
+@click.option(
+    "--points", type=click.Choice(POINTS), default=POINTS[0], show_default=True, help="What a passed task counts."
+)
+def export(
+    names: tuple[str, ...], form: str | None, out: Path | None, week: int | None, day: int | None, points: str
+) -> int:
+    """Grade the course (or the named tasks, days or weeks) and write the verdicts for a class.
+
+    A task counts its difficulty or, with --points minutes, the minutes it is meant to take: all of them once
+    it has passed, nothing before, and nothing if it is borrowed; one that cannot be run here counts neither
+    for nor against. Hashes of the graded files and of the tests are
+    included. The exit code is 0 when the verdicts are written, whatever they are.
+    """
+    if form is None:
+        raise UsageError(f"Say which format ({', '.join(FORMS)}):", "pdm run export --format junit --out verdicts.xml")
+    if out is not None:
+        out_file.must_be_writable(out, "export", formats.is_export)
+    tasks = selected(names, week, day, f"export --format {form}")
+    begun = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+    borrowed = progress.borrowed()
+    ends = Ends()
+    days = [_graded(the_day, its_tasks, points, borrowed, ends) for the_day, its_tasks in by_day(tasks)]
+    text = formats.FORMATS[form](days, provenance.of(begun.isoformat()))
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        out_file.write(out, text)
+    verdicts = [verdict for graded in days for verdict in graded.verdicts]
+    passed = sum(v.status == "passed" for v in verdicts)
+    score, most = sum(v.points for v in verdicts), sum(v.max_points for v in verdicts)
+    absent = sum(v.status == "not run here" for v in verdicts)
+    counted = f"{passed} of {len(verdicts)} task{'s' * (len(verdicts) != 1)} passed"
+    counted += f", {absent} not run here" * bool(absent)
+    written = f"{out}: " if out else ""
+    say(f"{written}{counted}, {score} of {most} point{'s' * (most != 1)}", err=True)
+    return 0
+
+
+def _graded(day: Day, tasks: list[Task], points: str, borrowed: frozenset[str], ends: Ends) -> GradedDay:
+    started = time.monotonic()
+    why = "the tests were stopped before"
+    try:
+        results = {result.task.id: result for result in grade_day(day, tasks=tasks, ends=ends)}
+    except UsageError as error:  # the day's tests are damaged or gone; the other days still count
+        results, why = {}, str(error)
+    seconds = time.monotonic() - started
+    # A task without a single check has not passed anything.
+    found = [results.get(task.id, TaskResult(task)) for task in tasks]
+    verdicts = [verdict(r, int(getattr(r.task, points)), r.task.id in borrowed, why) for r in found]
+    return GradedDay(day, tuple(sorted(verdicts, key=lambda v: [int(n) for n in v.task.id.split(".")])), seconds)

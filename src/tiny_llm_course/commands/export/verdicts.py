@@ -1,0 +1,101 @@
+"""A verdict as it is exported: points, and words without anything that acts on a terminal or a web page."""
+
+import dataclasses
+
+from ...course.nouns import Day, Task
+from ...course.registry import load_course
+from ...course.results import TaskResult
+from ...grading.report import few
+
+# What XML 1.0 cannot hold, and what a terminal or a web page would act on.
+KEPT_CONTROLS = "\t\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """One task as it is exported; every text is free of control characters."""
+
+    task: Task
+    status: str  # as TaskResult has it
+    points: int
+    max_points: int  # none where the task cannot be run: nobody loses what this machine does not let them earn
+    checks: int  # that can be run here
+    passed: int
+    message: str  # what is wrong or cannot be run here, in one line; empty if all has passed
+    details: str
+    prints: str
+    not_here: int = 0  # checks that cannot be run here
+
+
+@dataclasses.dataclass(frozen=True)
+class GradedDay:
+    """The verdicts of a day's tasks, in the order of the course."""
+
+    day: Day
+    verdicts: tuple[Verdict, ...]
+    seconds: float
+
+
+def verdict(result: TaskResult, worth: int, borrowed: bool, why: str) -> Verdict:
+    """What is exported of a result; `why` says why a task was not run where the result does not."""
+    status = "borrowed" if borrowed else str(result.status)
+    count, lines = result.prints
+    more = [f"... and {count - len(lines)} lines more"] if count > len(lines) else []
+    return Verdict(
+        task=result.task,
+        status=status,
+        points=worth if status == "passed" else 0,
+        max_points=0 if status == "not run here" else worth,
+        checks=result.checks,
+        passed=result.passed,
+        message=clean(_message(result, status, why)),
+        details=clean("\n".join(_details(result))),
+        prints=clean("\n".join([*lines, *more])),
+        not_here=result.absent,
+    )
+
+
+def _message(result: TaskResult, status: str, why: str) -> str:
+    finding, task = result.finding, result.task
+    match status:
+        case "passed" | "not run here":
+            return result.not_here
+        case "borrowed":
+            return f"borrowed, no points; take it back: pdm run return {task.id}"
+        case "not started":
+            return f"not started; begin: pdm run test {task.id}"
+        case "waiting" if finding:
+            return f"waits for {load_course().task(finding.blocker).label}"
+        case "failed" if result.culprits:
+            return f"fails because of {' and '.join(result.culprits)}, which it uses"
+        case "failed" if finding:
+            return finding.headline
+        case "not run" if finding:
+            why = finding.headline
+    return f"not run: {why}"
+
+
+def _details(result: TaskResult) -> list[str]:
+    finding = result.finding
+    if finding is None or result.status != "failed":
+        return []
+    facts = [
+        line for _, fact, ask in result.mistakes for line in (f"Your output equals what you get when {fact}.", ask)
+    ]
+    case = [f"case: {finding.case}"] if finding.case else []
+    count = f"{result.passed} of {result.checks} checks passed"
+    return [finding.headline, *finding.lines, *case, *few(finding.frames), *facts, count]
+
+
+def clean(text: str) -> str:
+    """The text with every character that XML 1.0 forbids, or that is a control, written as an escape like \\x1b."""
+    return "".join(c if c.isprintable() or c in KEPT_CONTROLS or _plain(c) else _escape(c) for c in text)
+
+
+def _plain(character: str) -> bool:
+    """Not printable by Python's measure, and harmless: spaces of other kinds, the joiners of emoji."""
+    return (ord(character) >= 0xA0 and character.isspace()) or character in "\u200c\u200d"
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()

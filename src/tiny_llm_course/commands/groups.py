@@ -1,0 +1,75 @@
+"""The course's commands as a list in groups, and what is said when a command line is not understood."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+from ..course.registry import UsageError, load_course, resolve, with_commands
+
+ALIKE = 0.6  # how much of a misspelt command has to be right
+
+
+class Commands(click.Group):
+    """Commands in groups; without one, the list of them."""
+
+    def __init__(self, *args: Any, sections: Mapping[str, Sequence[str]] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "invoke_without_command": True})
+        self.sections = sections or {}
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, section by section; what is in none comes last."""
+        known = {name: command for name, command in self.commands.items() if not command.hidden}
+        rest = known.keys() - {name for names in self.sections.values() for name in names}
+        widest = max(map(len, known))
+        room = formatter.width - widest - 6
+        for title, names in [*self.sections.items(), ("More" if self.sections else "Commands", sorted(rest))]:
+            if rows := [(f"{n:<{widest}}", known[n].get_short_help_str(room)) for n in names if n in known]:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that was typed.
+
+        Raises:
+            UsageError: there is none of that name; the message has the nearest one.
+        """
+        name, *rest = args
+        if self.get_command(ctx, name):
+            return super().resolve_command(ctx, args)
+        wrong = f"There is no command {name!r}."
+        if near := get_close_matches(name.lower(), self.list_commands(ctx), 1, ALIKE):
+            raise UsageError(f"{wrong} You may mean:", f"{ctx.command_path} {shlex.join([near[0], *rest])}")
+        if ctx.parent is None and _is_task(name):
+            raise UsageError(f"{wrong} You may mean:", f"{ctx.command_path} test {name}")
+        raise UsageError(f"{wrong} All of them:", f"{ctx.command_path} {'--help' if ctx.parent else 'help'}")
+
+
+def explained(error: click.ClickException, argv: Sequence[str]) -> str:
+    """What is wrong with a command line that click refuses, and what to type."""
+    what = error.format_message()
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None:  # an option without its value does not tell
+        return with_commands(what, f"pdm run {shlex.join(argv[:1])} --help")
+    if isinstance(error, click.NoSuchOption):
+        options = [name for parameter in context.command.get_params(context) for name in parameter.opts]
+        with_one_dash = next((f"-{word}" for word in argv if f"-{word}" in options), "")
+        if with_one_dash:
+            return f"No such option {with_one_dash[1:]!r}. Did you mean {with_one_dash!r}?"
+        if context.parent is None:
+            return with_commands(f"{what} Options come after the command:", f"{context.command_path} help")
+        if context.info_name == "test" and not error.possibilities:
+            what += " pytest's options come after a day and --:"
+            return with_commands(what, f"{context.command_path} 1.1 -- {error.option_name} ...")
+    return with_commands(what, f"{context.command_path} --help")
+
+
+def _is_task(name: str) -> bool:
+    try:
+        return bool(resolve(load_course(), name))
+    except UsageError:
+        return False

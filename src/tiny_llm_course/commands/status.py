@@ -1,0 +1,129 @@
+"""`pdm run status`: the board."""
+
+import sys
+from collections.abc import Mapping, Sequence
+
+import click
+
+from ..course.nouns import Day, Task, Week
+from ..course.registry import load_course
+from ..course.selection import selected
+from ..learner.board import Standing, State, minutes_left, next_step, next_task, standings
+from ..terminal.screen import USUAL, columns, say
+from ..terminal.wrapping import cut
+from .options import names_of_tasks
+
+NARROW, WIDE = 40, 100
+COLOURS = {State.DONE: "green", State.FAILING: "red", State.BORROWED: "cyan", State.TO_GRADE: "yellow"}
+LEGEND = {
+    State.DONE: "done",
+    State.FAILING: "failing",
+    State.NOT_STARTED: "not started",
+    State.BORROWED: "borrowed",
+    State.TO_GRADE: "to be graded",
+    State.NOT_HERE: "not run here",
+}
+COUNT, TIME = 11, 10  # columns of "7 of 7 done" and of "1 h 40 min"
+LEAST_TITLE = 16
+
+
+@click.command(short_help="Show the board, and one next step.")
+@names_of_tasks
+@click.option("--all", "everything", is_flag=True, help="Show the tasks of all days.")
+def status(names: tuple[str, ...], week: int | None, day: int | None, everything: bool) -> int:
+    """Show how far you are: every week and day, the tasks of the day you are at (or of one you name), a next step."""
+    course = load_course()
+    asked = selected(names, week, day, "status") if names or week is not None or day is not None else ()
+    unfolded = {(task.week, task.day) for task in asked}
+    board = standings()
+    current = next_task(board) or course.tasks()[-1]
+    if everything:
+        unfolded = {(task.week, task.day) for task in course.tasks()}
+    unfolded = unfolded or {(current.week, current.day)}
+    width = _width()
+    for number, its_week in enumerate(course.weeks):
+        if number:
+            say()
+        _show_week(its_week, board, unfolded, width)
+    say()
+    seen = {standing.state for standing in board.values()}
+    _wrapped([f"{state.value} {words}" for state, words in LEGEND.items() if state in seen], width)
+    say()
+    why, command = next_step(board)
+    say(f"Next: {why}", bold=True)
+    say(f"      {command}", bold=True)
+    return 0
+
+
+def _show_week(week: Week, board: Mapping[str, Standing], unfolded: set[tuple[int, int]], width: int) -> None:
+    tasks = [task for day in week.days for task in day.tasks]
+    say(f"Week {week.number}: {week.title}", bold=True, cut=True)
+    say(f"  {_done(tasks, board)} tasks done{_left(tasks, board, ', ', ' to go')}")
+    if len(load_course().weeks) > 1 and not any(number == week.number for number, _ in unfolded):
+        return
+    for day in week.days:
+        _show_day(day, board, width)
+        if (day.week, day.number) in unfolded:
+            for task in day.tasks:
+                _show_task(task, board[task.id], width)
+
+
+def _show_day(day: Day, board: Mapping[str, Standing], width: int) -> None:
+    states = [board[task.id].state for task in day.tasks]
+    head = f"{_state_of(states).value} Day {day.number}  "
+    marks = "".join(state.value for state in states)
+    most = max(len(d.tasks) for d in load_course().week(day.week).days)
+    fields = [f"{marks:{most}}", f"{f'{_done(day.tasks, board)} done':{COUNT}}", f"{_left(day.tasks, board):>{TIME}}"]
+    while len(fields) > 1 and width - len(head) - sum(len(field) + 2 for field in fields) < LEAST_TITLE:
+        fields.pop()
+    tail = "".join(f"  {field}" for field in fields)
+    title = width - len(head) - len(tail)
+    say(f"{head}{cut(day.title, title):{title}}{tail}".rstrip(), colour=COLOURS.get(_state_of(states)), cut=True)
+
+
+def _show_task(task: Task, standing: Standing, width: int) -> None:
+    head = f"    {standing.state.value} {task.label}"
+    words = standing.words
+    time = _left([task], {task.id: standing})
+    room = width - len(time) - 2
+    line = f"{head}: {words}"
+    if time and len(line) <= room:
+        line = f"{line:{room}}  {time}"
+    elif len(line) > width:
+        line = f"{cut(head, width - len(words) - 2)}: {words}"
+    say(line, colour=COLOURS.get(standing.state), cut=True)
+
+
+def _state_of(states: Sequence[State]) -> State:
+    """A day's mark: the first of these that one of its tasks has; from BORROWED on only if nothing is left of it."""
+    for state in (State.FAILING, State.TO_GRADE, State.NOT_STARTED, State.BORROWED, State.NOT_HERE):
+        if state in states:
+            return state
+    return State.DONE
+
+
+def _done(tasks: Sequence[Task], board: Mapping[str, Standing]) -> str:
+    return f"{sum(board[task.id].state is State.DONE for task in tasks)} of {len(tasks)}"
+
+
+def _left(tasks: Sequence[Task], board: Mapping[str, Standing], before: str = "", after: str = "") -> str:
+    """`1 h 40 min`, or nothing when nothing is left."""
+    hours, minutes = divmod(minutes_left(tasks, board), 60)
+    parts = [f"{hours} h"] * bool(hours) + [f"{minutes} min"] * bool(minutes)
+    return f"{before}{' '.join(parts)}{after}" if parts else ""
+
+
+def _wrapped(parts: Sequence[str], width: int) -> None:
+    """Print these side by side, on as many lines as they need."""
+    line = ""
+    for part in parts:
+        if line and len(line) + 2 + len(part) > width:
+            say(line)
+            line = ""
+        line += f"  {part}" if line else part
+    say(line)
+
+
+def _width() -> int:
+    """The terminal's columns within reason; 80 where there is none."""
+    return min(max(columns(sys.stdout) or USUAL, NARROW), WIDE)

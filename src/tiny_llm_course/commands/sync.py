@@ -1,0 +1,173 @@
+"""`pdm run sync`: upstream's changes, brought into a checkout in which a learner has written code."""
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+
+from ..course.nouns import Day, Task
+from ..course.places import chapter_path, name_of, tests_path
+from ..course.registry import Course, load_course
+from ..learner.backups import back_up
+from ..learner.sync.files import Change
+from ..learner.sync.git import Git, GitError
+from ..learner.sync.plan import SHOWN, Plan, carry_out, fetch, make_plan
+from ..paths import LEARNER, REGISTRY, ROOT
+from ..source.languages import language_of_target
+from ..terminal.screen import say
+
+FOLDER = LEARNER.relative_to(ROOT).as_posix()
+LOCK = "pdm.lock"
+
+
+@click.command(short_help="Bring in the course's new version; what you wrote stays.")
+@click.option("--dry-run", is_flag=True, help="Say what would happen, and change nothing.")
+@click.option("--remote", help="Where upstream is (default: the remote upstream, or else origin).")
+def sync(dry_run: bool, remote: str | None) -> int:
+    """Bring in the course's newest version; what you have written in src/tiny_llm stays."""
+    bring_in(ROOT, dry_run, remote)
+    return 0
+
+
+def bring_in(root: Path, dry_run: bool = False, remote: str | None = None) -> None:
+    """Sync the clone at `root`, and say what has been done.
+
+    Raises:
+        UsageError: it cannot be done, and nothing is changed.
+    """
+    git = Git(root)
+    name, theirs = fetch(git, remote)
+    plan = make_plan(git, FOLDER, name, theirs)
+    if plan is None:
+        say(f"Nothing new in {name}.", colour="green")
+        if name.startswith("origin/"):
+            say("If origin is your fork, say once where the course is:")
+            say("    git remote add upstream URL")
+        return
+    old, new = (_course(git, commit) for commit in (plan.ours, theirs))
+    count = int(git.line("rev-list", "--count", f"{plan.ours}..{theirs}"))
+    say(f"{name}: {count} new commit{'s' * (count > 1)}" + ", a dry run" * dry_run, bold=True)
+    backup = ""
+    if not dry_run:
+        if saved := _saved(plan):
+            backup = back_up(saved, root).relative_to(root).as_posix()
+        carry_out(git, plan, FOLDER, name)
+    _report(plan, backup)
+    if LOCK in plan.changed:
+        say("✓ the course's packages have changed")
+        say("    pdm install", bold=True)
+    _report_days(old, new)
+    again = _worth_testing(root, plan, new) if new else []
+    if again:
+        say("Worth testing again:")
+        say(f"    pdm run test {' '.join(again)}", bold=True)
+    if dry_run:
+        say("Nothing is changed. For good:")
+        say("    pdm run sync", bold=True)
+    elif not again:
+        say("Your next step: pdm run test")
+
+
+def _saved(plan: Plan) -> dict[str, bytes]:
+    """The files of a backup: the learner's as they were, and upstream's where something of it is left out."""
+    saved: dict[str, bytes] = {}
+    for change in plan.package.changes:
+        inside = change.path.removeprefix(f"{FOLDER}/")
+        if change.before is not None and change.before != change.after:
+            saved[inside] = change.before
+        if change.merged.kept and change.upstream is not None:
+            saved[_beside(inside)] = change.upstream
+    return saved
+
+
+def _beside(path: str) -> str:
+    """The name in a backup under which upstream's version stands beside the learner's."""
+    file = Path(path)
+    return file.with_name(f"{file.stem}.upstream{file.suffix}").as_posix()
+
+
+def _report(plan: Plan, backup: str) -> None:
+    for change in plan.package.changes:
+        _report_change(change, backup)
+    if plan.changed:
+        say(f"✓ outside {FOLDER}, as git merges it: {len(plan.changed)} file{'s' * (len(plan.changed) > 1)}")
+    if not plan.fast_forward:
+        say("✓ one commit joins your commits and upstream's")
+    if backup:
+        say("Your files as they were:")
+        say(f"    {backup}")
+
+
+def _report_change(change: Change, backup: str) -> None:
+    merged = change.merged
+    what = "new" if change.before is None else "removed" if change.after is None else "updated"
+    if change.before == change.after:
+        what = "as you have it"
+    say(f"{'~' if merged.kept else '✓'} {change.path}: {what}", colour="yellow" if merged.kept else None)
+    for verb, names in (("new", merged.added), ("updated", merged.taken), ("removed", merged.removed)):
+        for name in dict.fromkeys(names[:SHOWN]) if what == "updated" else ():
+            say(f"    {verb:<8} {name}")
+        if what == "updated" and len(names) > SHOWN:
+            say(f"    {verb:<8} {len(names) - SHOWN} more")
+    for kept in merged.kept:
+        say(f"    yours    {kept.name}")
+        for line in kept.reason.split("; "):
+            say(f"      {line}")
+    if backup and merged.kept and change.upstream is not None:
+        say("    upstream's file, to compare:")
+        say(f"    {backup}/{_beside(change.path.removeprefix(f'{FOLDER}/'))}")
+
+
+def _report_days(old: Course | None, new: Course | None) -> None:
+    known = {(day.week, day.number) for day in _days(old)}
+    fresh = [day for day in _days(new) if (day.week, day.number) not in known]
+    if old and fresh:
+        for day in fresh[:SHOWN]:
+            say(f"✓ new day {day.name} {day.title}")
+        say(f"    read {name_of(chapter_path(fresh[0]))}")
+
+
+def _worth_testing(root: Path, plan: Plan, course: Course) -> list[str]:
+    """The days and tasks that the learner has written and that upstream's changes may concern, as `test` takes them."""
+    touched = {
+        (change.path.removeprefix(f"{FOLDER}/"), name)
+        for change in plan.package.changes
+        for name in [*change.merged.taken, *(kept.name for kept in change.merged.kept)]
+    }
+    found = []
+    for day in _days(course):
+        retested = name_of(tests_path(day)) in plan.changed
+        tasks = [task for task in day.tasks if (retested or _concerns(task, touched)) and _written(root, plan, task)]
+        found += [day.name] if len(tasks) == len(day.tasks) else [task.id for task in tasks]
+    return found
+
+
+def _concerns(task: Task, touched: Iterable[tuple[str, str]]) -> bool:
+    own = task.target.name
+    names = [name for file, name in touched if file == task.target.file]
+    return any(f"{one}.".startswith(f"{other}.") for name in names for one, other in ((own, name), (name, own)))
+
+
+def _written(root: Path, plan: Plan, task: Task) -> bool:
+    """Whether none of the task's stubs is left in the learner's file, as it is after the sync."""
+    path = f"{FOLDER}/{task.target.file}"
+    after = {change.path: change.after for change in plan.package.changes}
+    text = after[path] if path in after else (root / path).read_bytes() if (root / path).is_file() else None
+    language = language_of_target(task.target)
+    return text is not None and not language.holds_stub(text.decode(errors="replace").replace("\r\n", "\n"), task)
+
+
+def _days(course: Course | None) -> Sequence[Day]:
+    return course.days() if course else ()
+
+
+def _course(git: Git, commit: str) -> Course | None:
+    """The registry of a commit; None if it has none that this version can read."""
+    with tempfile.TemporaryDirectory(prefix="tiny-llm-sync-") as folder:
+        try:
+            for name, (_, blob) in git.entries(commit, REGISTRY.relative_to(ROOT).as_posix()).items():
+                Path(folder, Path(name).name).write_bytes(git.blob(blob))
+            return load_course(Path(folder))
+        except (GitError, ValueError):
+            return None

@@ -1,0 +1,117 @@
+"""`pdm run test`: grade, and say on one screen what is right and what to mend first."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import partial
+from importlib.util import find_spec
+
+import click
+
+from ..course.nouns import Task
+from ..course.places import tests_path
+from ..course.registry import UsageError, load_course
+from ..course.results import TaskResult
+from ..course.selection import by_day, selected
+from ..doctor.strangers import hiding
+from ..grading.day import Ends, NothingSelected, grade_day
+from ..grading.own_settings import OWN_SETTINGS
+from ..grading.process import Limits
+from ..grading.report import Room, faults, report_heading, report_results, report_sum
+from ..learner import progress
+from ..paths import LEARNER, ROOT, SOLUTION
+from ..source.written import holds_stub
+from ..terminal.screen import say
+from .options import Finite, names_of_tasks
+
+
+@click.command(short_help="Grade all that you have started, a task, a day or a week.")
+@names_of_tasks
+@click.option("--solution", is_flag=True, help="Grade solutions/tiny_llm instead of src/tiny_llm.")
+@click.option("--full", is_flag=True, help="Show pytest's own output, without limits of time and memory.")
+@click.option(
+    "--oracle",
+    type=click.Choice(["recorded", "torch"]),
+    default="recorded",
+    help="PyTorch's answers: recorded or live.",
+)
+@click.option("--time-limit", type=Finite(min=0.1), help="Seconds a task may take; most have 20 by themselves.")
+@click.option("--memory-limit", type=Finite(min=0.1), default=Limits.memory / 2**30, help="GB it may take.")
+@click.pass_obj
+def test(
+    pytest_args: tuple[str, ...],
+    names: tuple[str, ...],
+    week: int | None,
+    day: int | None,
+    solution: bool,
+    full: bool,
+    oracle: str,
+    time_limit: float | None,
+    memory_limit: float,
+) -> int:
+    """Grade a task (1.1.2), a day (1.1, or --week 1 --day 1) or a week (1); else everything you have started.
+
+    What stands after -- goes to pytest: pdm run test --week 1 --day 1 -- -k task_1
+    """
+    tasks = selected(names, week, day)
+    for text in hiding().values():
+        say(f"{text} Rename it, or move it out of src.", colour="yellow", err=True)
+    if full:
+        return run_pytest(tasks, ["--oracle", oracle, *(["--solution"] * solution), *pytest_args])
+    limits = Limits(time_limit, int(memory_limit * 2**30))
+    package = (SOLUTION if solution else LEARNER).relative_to(ROOT).as_posix()
+    everything = not names and week is None
+    verdicts: list[TaskResult] = []
+    lent = progress.borrowed()
+    room = Room.of(t for t in tasks if solution or not everything or t.id in lent or not holds_stub(t, LEARNER))
+    ends = Ends()
+    told: set[str] = set()
+    remembered = True
+    if oracle == "torch" and find_spec("torch") is None:
+        raise UsageError("PyTorch is not installed here. Without --oracle torch its recorded answers are used.")
+    for the_day, its_tasks in by_day(tasks):
+        heading = partial(report_heading, the_day, package, gap=bool(verdicts))
+        try:
+            results = grade_day(
+                the_day,
+                tasks=its_tasks,
+                solution=solution,
+                oracle=oracle,
+                limits=limits,
+                pytest_args=pytest_args,
+                ends=ends,
+                begin=(lambda: None) if everything else heading,
+            )
+        except NothingSelected:
+            if len(by_day(tasks)) == 1:
+                raise
+            continue  # -k may mean the checks of another day
+        remembered = progress.record(results) and remembered
+        broken = {place: fault for place, fault in faults(results).items() if place not in told}
+        told |= broken.keys()
+        if everything:
+            results = [r for r in results if r.status != "not started" and not (r.stub and r.status == "not run here")]
+            if results or broken:
+                heading()
+        if results or broken:
+            report_results(results, package, broken, room)
+        verdicts += results
+    if room.several and verdicts:
+        report_sum(verdicts, package)
+    if not verdicts and pytest_args:
+        raise UsageError(f"No check fits {' '.join(pytest_args)}.")
+    if not verdicts and not told:
+        first = load_course().weeks[0].days[0]
+        say(f"No task is started yet. Begin here: pdm run test --week {first.week} --day {first.number}")
+    if not remembered:
+        say(progress.FORGOTTEN)
+    return 0 if verdicts and all(r.status in ("passed", "not run here") for r in verdicts) else 1
+
+
+def run_pytest(tasks: Sequence[Task], options: Sequence[str]) -> int:
+    """Raw pytest on some tasks, in this terminal. Our exit codes: 0 passed, 1 failed, 2 wrong use."""
+    files = [str(tests_path(day)) for day, _ in by_day(tasks)]
+    wanted = [f"--task={task.id}" for task in tasks]
+    command = [sys.executable, "-P", "-m", "pytest", *files, *OWN_SETTINGS, *wanted, *options]
+    status = subprocess.run(command, cwd=ROOT).returncode
+    return status if status in (0, 1) else 1 if status < 0 else 2

@@ -1,0 +1,1 @@
+"""`pdm run watch`: grading on every save."""

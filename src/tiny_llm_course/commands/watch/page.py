@@ -1,0 +1,89 @@
+"""What `watch` shows: how the watched tasks stand, the one to work on in full, and the keys, on one screen."""
+
+import contextlib
+import io
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+
+from ...course.nouns import Task
+from ...course.results import TaskResult
+from ...doctor.missing import restoring
+from ...grading.report import MARKS, verdict
+from ...paths import LEARNER
+from ...terminal.screen import USUAL, columns, say
+
+KEYS = "h hint · n next task · l list · q quit · Enter runs all again"
+KEYS_IN_SHORT = "h hint n next l list q quit Enter all"
+NOT_GRADED = "not graded yet"
+
+
+class _Page(io.StringIO):
+    """Keeps what is printed, as it would be printed to the terminal behind it."""
+
+    def isatty(self) -> bool:
+        return sys.__stdout__ is not None and sys.__stdout__.isatty()
+
+    def fileno(self) -> int:
+        return sys.__stdout__.fileno() if sys.__stdout__ else super().fileno()
+
+
+def on_screen() -> bool:
+    """Whether there is a screen to clear."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def show(head: Callable[[], None], body: Callable[[], None], rest: str, keys: bool) -> None:
+    """Print a page: what `head` and `body` print, and the keys. On a terminal it takes the screen's place.
+
+    A body that does not fit there is cut; `rest` names the command that shows all of it.
+    """
+    top, middle, bottom = [*_printed(head), ""], _printed(body), [""]
+    if keys:
+        bottom.append(KEYS if len(KEYS) < (columns(sys.stdout) or USUAL) else KEYS_IN_SHORT)
+    if on_screen():
+        size = shutil.get_terminal_size()
+        if len(middle) > (room := max(1, size.lines - len(top) - len(bottom))):
+            middle = [*middle[: room - 1], f"    ... all of it: {rest}"]
+        top[0] = f"\x1b[2J\x1b[H{top[0]}"
+    sys.stdout.write("\n".join(top + middle + bottom))
+    if not (on_screen() and keys):
+        sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def overview(tasks: Sequence[Task], results: dict[str, TaskResult]) -> None:
+    """Print how the tasks stand, by status."""
+    groups: dict[str, list[str]] = {}
+    for task in tasks:
+        groups.setdefault(results[task.id].status if task.id in results else NOT_GRADED, []).append(task.id)
+    marks = {status: mark for status, (mark, _) in MARKS.items()} | {NOT_GRADED: "○"}
+    say(" · ".join(f"{marks[status]} {', '.join(ids)} {status}" for status, ids in groups.items()))
+
+
+def board(tasks: Sequence[Task], results: dict[str, TaskResult]) -> None:
+    """Print each task's title and verdict."""
+    for task in tasks:
+        if task.id in results:
+            mark, colour = MARKS[results[task.id].status]
+            say(f"{mark} {task.label}: {verdict(results[task.id])}", colour=colour)
+        else:
+            say(f"○ {task.label}: {NOT_GRADED}")
+
+
+def problems(lines: Sequence[str], tasks: Sequence[Task]) -> None:
+    """Print why files cannot be read, and what to do."""
+    for line in lines:
+        say(f"✗ {line}", colour="red", bold=True)
+    files = {LEARNER / task.target.file for task in tasks}
+    for command in restoring(sorted(file for file in files if not file.exists())):
+        say(f"    {command}")
+    say("    Mend it and save, and grading goes on.")
+
+
+def _printed(write: Callable[[], None]) -> list[str]:
+    page = _Page()
+    with contextlib.redirect_stdout(page):
+        write()
+    return page.getvalue().splitlines()

@@ -1,0 +1,95 @@
+"""What a check found wrong, as data: the reporter prints it, the harness ranks it."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Any
+
+WIDTH = 160  # of a learner's message or line of code; more would push the verdict off the screen
+
+
+class Kind(enum.IntEnum):
+    """The kinds of failure, first things first: while the shape is wrong, nobody needs to hear about values."""
+
+    NOT_STARTED = 0
+    NOT_BUILT = 1
+    NO_IMPORT = 2
+    STOPPED = 3
+    FORBIDDEN = 4
+    RAISED = 5
+    TYPE = 6
+    SHAPE = 7
+    DTYPE = 8
+    NAN = 9
+    VALUES = 10
+    INPUT_CHANGED = 11
+    NO_ERROR = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One failed check.
+
+    `headline` says what is wrong, `lines` show it, `case` names the inputs, `size` counts their elements, `frames` are
+    the learner's own lines on the way to an exception, innermost last, `blocker` is the task to be written (or to be
+    made to end) first, `place` is where the fault of a file is that cannot be imported or built, `indirect` says that
+    what was expected came from the learner's own program (a property), not from an oracle.
+    """
+
+    kind: Kind
+    headline: str
+    lines: tuple[str, ...] = ()
+    case: str = ""
+    size: int = 0
+    frames: tuple[str, ...] = ()
+    blocker: str = ""
+    place: str = ""
+    indirect: bool = False
+
+    def text(self) -> str:
+        """The finding as an editor's test runner shows it."""
+        return "\n".join(part for part in [self.headline, *self.lines, self.case and f"case: {self.case}"] if part)
+
+    @property
+    def file(self) -> str:
+        """The file that cannot be imported or built."""
+        return self.place.partition(":")[0]
+
+    @property
+    def barred(self) -> str:
+        """The same in words."""
+        return f"{self.file} cannot be {'built' if self.kind == Kind.NOT_BUILT else 'imported'}"
+
+    @property
+    def unexpected(self) -> bool:
+        """Whether it comes from an exception, whose traceback somebody may want to see."""
+        return self.kind == Kind.RAISED
+
+    def rank(self) -> tuple[bool, int, int]:
+        """Smaller is told first: an oracle's before a property's, then by kind, then the smallest case."""
+        return (self.indirect, self.kind, self.size)
+
+    def to_json(self) -> dict[str, Any]:
+        """For the pipe between the child process and the harness."""
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Finding:
+        """The inverse of `to_json`."""
+        parts: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items()}
+        return Finding(**{**parts, "kind": Kind(data["kind"])})
+
+
+class CheckFailed(AssertionError):
+    """Raised by the functions of `checks`; carries the finding."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.text())
+        self.finding = finding
+
+
+def shortened(line: str) -> str:
+    """A line that fits the screen and does nothing to the terminal."""
+    line = "".join(c if c.isprintable() else "?" for c in line)
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"

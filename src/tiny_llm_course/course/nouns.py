@@ -1,0 +1,117 @@
+"""What the course is made of: weeks of days of tasks, each with its target, and the stages of the engine."""
+
+from dataclasses import dataclass
+
+from .registry_check import OTHER_LANGUAGES
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the learner writes: a function, method or class in Python, or a marked part of a file in another language.
+
+    `attention:SimpleMultiHeadAttention.__call__` and `kernels.axpy:axpy` are Python, `extension/axpy.cpp:axpy` is not.
+    """
+
+    source: str  # inside the package: a dotted module, or the path of a file in another language
+    name: str  # inside the source, dotted for a method
+
+    @classmethod
+    def parse(cls, text: str) -> "Target":
+        """Read "module:name" or "folder/file.cpp:name"."""
+        source, _, name = text.partition(":")
+        return cls(source, name)
+
+    @property
+    def is_python(self) -> bool:
+        """Whether it is written in Python."""
+        return not self.source.endswith(OTHER_LANGUAGES)
+
+    @property
+    def file(self) -> str:
+        """Its file below the package: "kernels/axpy.py", "extension/axpy.cpp"."""
+        return f"{self.source.replace('.', '/')}.py" if self.is_python else self.source
+
+    @property
+    def module(self) -> str:
+        """Its module inside the package, dotted: only what is written in Python has one."""
+        if not self.is_python:
+            raise ValueError(f"{self} is in no module of Python")
+        return self.source
+
+    def __str__(self) -> str:
+        """The text that `parse` reads."""
+        return f"{self.source}:{self.name}"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to write: the smallest unit that is graded, hinted at and shown on the board."""
+
+    id: str  # week.day.number
+    title: str
+    target: Target
+    tests: str  # the graded tests are those whose name begins with test_, this and _
+    needs: tuple[str, ...]  # ids of the earlier tasks whose code this one calls
+    minutes: int
+    difficulty: int
+    forbidden: tuple[str, ...]  # dotted names that would do the work for the learner
+    hints: tuple[str, ...]  # from a question to almost the answer
+    week: int
+    day: int
+    runner: Target | None = None  # the function in Python that runs a target in another language
+    requires: tuple[str, ...] = ()  # words of `requirements`: where one of them is missing it is not run
+    seconds: int = 20  # that grading it may take
+
+    @property
+    def program(self) -> Target:
+        """What tests call, and what known programs and the solution take the place of."""
+        return self.runner or self.target
+
+    @property
+    def number(self) -> int:
+        """Its place in the day."""
+        return int(self.id.rpartition(".")[2])
+
+    @property
+    def label(self) -> str:
+        """The id and the title: what a stub raises, and how the harness recognises it."""
+        return f"{self.id} {self.title}"
+
+
+@dataclass(frozen=True)
+class Day:
+    """One chapter and its tasks."""
+
+    week: int
+    number: int
+    title: str
+    chapter: str  # the chapter's file below book/src
+    tasks: tuple[Task, ...]
+
+    @property
+    def name(self) -> str:
+        """What a learner types: 1.1."""
+        return f"{self.week}.{self.number}"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An engine that some days have built, slower or faster than another one: what `generate --stage NAME` runs."""
+
+    name: str
+    title: str
+    model: Target  # a class, made of a config and named weights
+    generate: Target  # the function that yields tokens
+    needs: tuple[str, ...]  # ids of the tasks without which it does not run
+    requires: tuple[str, ...] = ()  # words of `requirements`
+
+
+@dataclass(frozen=True)
+class Week:
+    """A number of days towards one aim."""
+
+    number: int
+    title: str
+    days: tuple[Day, ...]
+    stages: tuple[Stage, ...] = ()
+    build: str = ""  # a program in the package, `extension/build.py`, that its tasks with a compiler need first

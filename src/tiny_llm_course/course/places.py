@@ -1,0 +1,112 @@
+"""Where things are, which nothing else knows: the files of a day, the files of a package's modules."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+from ..paths import BOOK, REGISTRY, ROOT, TESTS
+from .nouns import Day, Task
+from .registry import UsageError, load_course
+
+BRING_BACK = "Bring it back: git checkout -- tests"
+SHARED = re.compile(r"^from tests\.(\w+)\.(\w+) import", re.MULTILINE)
+ASKS_PYTORCH = re.compile(r"^def test_\w+\([^)]*\bpytorch\b", re.MULTILINE)
+
+
+def registry_path(week: int) -> Path:
+    """The week's part of the registry."""
+    return REGISTRY / f"week{week}.toml"
+
+
+def tests_path(day: Day) -> Path:
+    """The day's graded tests."""
+    return _of_week(TESTS, day.week, f"test_day{day.number}.py")
+
+
+def recordings_path(day: Day) -> Path:
+    """PyTorch's answers for the day's tests."""
+    return _of_week(TESTS, day.week, f"torch_day{day.number}.npz")
+
+
+def variants_path(task: Task) -> Path:
+    """The task's known programs."""
+    return _of_week(TESTS, task.week, f"variants_{task.id.replace('.', '_')}.py")
+
+
+def chapter_path(day: Day) -> Path:
+    """The day's chapter."""
+    return BOOK / "src" / day.chapter
+
+
+def quiz_path(day: Day) -> Path:
+    """The questions of the day's quiz."""
+    return _of_week(BOOK / "quizzes", day.week, f"day{day.number}.py")
+
+
+def bench_path(day: Day) -> Path:
+    """What measures the day's code."""
+    return _of_week(ROOT / "benches", day.week, f"day{day.number}.py")
+
+
+def record_path(day: Day) -> Path:
+    """What our own code took in that measurement."""
+    return bench_path(day).with_suffix(".json")
+
+
+def _of_week(folder: Path, week: int, name: str) -> Path:
+    return folder / f"week{week}" / name
+
+
+def name_of(file: Path) -> str:
+    """A file in messages: its path from the root."""
+    return file.relative_to(ROOT).as_posix()
+
+
+def chapter(task: Task) -> str:
+    """The task's chapter, as messages name it."""
+    return name_of(chapter_path(load_course().day(task.week, task.day)))
+
+
+@cache
+def day_of(file: Path) -> Day | None:
+    """The day whose graded tests a file holds."""
+    file = file.resolve()  # an editor may come through a symbolic link, as /tmp is one on a Mac
+    return next((day for day in load_course().days() if tests_path(day) == file), None)
+
+
+def day_files(day: Day) -> list[Path]:
+    """What grading cannot do without: the day's tests, its tasks' variants, and the modules of `tests` they import."""
+    files = [tests_path(day), *map(variants_path, day.tasks)]
+    for file in files:  # what is found is looked through as well
+        imported = SHARED.findall(file.read_text(encoding="utf-8")) if file.is_file() else []
+        shared = [TESTS / folder / f"{module}.py" for folder, module in imported]
+        files += [module for module in dict.fromkeys(shared) if module not in files]
+    return files
+
+
+def asks_pytorch(day: Day) -> bool:
+    """Whether a test of the day wants an answer of PyTorch's, which must be recorded then."""
+    return bool(ASKS_PYTORCH.search(tests_path(day).read_text(encoding="utf-8")))
+
+
+def module_path(package: Path, module: str) -> Path:
+    """The file of a module of a package: "kernels.axpy" is kernels/axpy.py, "kernels" its __init__.py if a folder."""
+    folder = package.joinpath(*module.split("."))
+    return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+
+
+def module_of(package: Path, file: Path) -> str:
+    """The module that a file of a package holds, dotted; of a folder "kernels.__init__"."""
+    return ".".join(file.relative_to(package).with_suffix("").parts)
+
+
+def must_be_there(day: Day) -> None:
+    """Raise a UsageError if a file that grading cannot do without is none."""
+    for file in day_files(day):
+        if not file.is_file():
+            raise UsageError(f"{name_of(file)} is missing. {BRING_BACK}")
+
+
+def no_check(day: Day, task: str) -> UsageError:
+    """What to raise if the tests of a day have lost a task's checks."""
+    return UsageError(f"{name_of(tests_path(day))} holds no check of {task}. {BRING_BACK}")

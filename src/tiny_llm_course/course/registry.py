@@ -1,0 +1,188 @@
+"""The course as the files of `tasks/` list it, one a week, and the ways to ask for a part of it."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..paths import REGISTRY
+from .guesses import meant
+from .nouns import Day, Stage, Target, Task, Week
+from .registry_check import check_registry
+
+
+class UsageError(Exception):
+    """Someone asked for what does not exist or cannot be done: what is wrong, what there is, and what to type."""
+
+    def __init__(self, what: str, *more: str) -> None:
+        super().__init__(with_commands(what, *more))
+
+
+def with_commands(what: str, *more: str) -> str:
+    """A line on what is wrong, and commands to type, each on a line of its own.
+
+    Of `more`, a line that ends with a colon introduces the commands below it.
+    """
+    return "\n".join([what, *(line if line.endswith(":") else f"    {line}" for line in more)])
+
+
+@dataclass(frozen=True)
+class Course:
+    """All weeks. Every lookup that finds nothing raises a UsageError that says what there is."""
+
+    weeks: tuple[Week, ...]
+
+    def week(self, number: int) -> Week:
+        """The week of this number."""
+        for week in self.weeks:
+            if week.number == number:
+                return week
+        raise UsageError(f"There is no week {number}; {_there('week', [week.number for week in self.weeks])}.")
+
+    def day(self, week: int, number: int) -> Day:
+        """The day of this number within the week."""
+        days = self.week(week).days
+        for day in days:
+            if day.number == number:
+                return day
+        there = _there("day", [day.number for day in days])
+        raise UsageError(f"There is no day {number} in week {week}; {there}.")
+
+    def task(self, task_id: str) -> Task:
+        """The task with an id like 1.1.2."""
+        numbers = _numbers(task_id)
+        if len(numbers) != 3:
+            raise _not_a_task(self, task_id)
+        week, day, _ = numbers
+        tasks = self.day(week, day).tasks
+        for task in tasks:
+            if _numbers(task.id) == numbers:
+                return task
+        there = ", ".join(task.id for task in tasks) or "none"
+        raise UsageError(f"There is no task {task_id}. Day {day} of week {week} has {there}.")
+
+    def needs(self, task_id: str) -> tuple[str, ...]:
+        """All tasks that a task uses, also by way of others, in the order of the course."""
+        found: set[str] = set()
+        waiting = [task_id]
+        while waiting:
+            for need in self.task(waiting.pop()).needs:
+                if need not in found:
+                    found.add(need)
+                    waiting.append(need)
+        return tuple(task.id for task in self.tasks() if task.id in found)
+
+    def days(self) -> tuple[Day, ...]:
+        """Every day, in the order of the course."""
+        return tuple(day for week in self.weeks for day in week.days)
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Every stage of the engine, the slowest first."""
+        return tuple(stage for week in self.weeks for stage in week.stages)
+
+    def tasks(self) -> tuple[Task, ...]:
+        """Every task, in the order of the course."""
+        return tuple(task for day in self.days() for task in day.tasks)
+
+
+def resolve(course: Course, selector: str) -> list[Task]:
+    """The tasks that "1.1.2" (itself), "1.1" (its day's) or "1" (its week's) stands for; else a UsageError."""
+    match _numbers(selector):
+        case [week]:
+            return [task for day in course.week(week).days for task in day.tasks]
+        case [week, day]:
+            return list(course.day(week, day).tasks)
+        case [_, _, _]:
+            return [course.task(selector)]
+    raise _not_a_task(course, selector)
+
+
+def load_course(folder: Path | None = None) -> Course:
+    """The course as the registry in a folder describes it; without one this checkout's, which is read only once.
+
+    Raises:
+        ValueError: the registry is malformed; the message names the task and the key.
+    """
+    return _load_default() if folder is None else _load(folder)
+
+
+@cache
+def _load_default() -> Course:
+    return _load(REGISTRY)
+
+
+def _load(folder: Path) -> Course:
+    weeks = []
+    for file in sorted(folder.glob("week*.toml")):
+        try:
+            weeks.append(tomllib.loads(file.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise ValueError(f"{file.name}: {error}") from error
+    if not weeks:
+        raise ValueError(f"no week1.toml is in {folder}")
+    check_registry(weeks)
+    return Course(tuple(_week(week) for week in weeks))
+
+
+def _week(table: dict[str, Any]) -> Week:
+    number = table["number"]
+    stages = tuple(_stage(stage) for stage in table.get("stages", []))
+    days = tuple(_day(day, number) for day in table["days"])
+    return Week(number, table["title"], days, stages, table.get("build", ""))
+
+
+def _stage(table: dict[str, Any]) -> Stage:
+    model, generate = Target.parse(table["model"]), Target.parse(table["generate"])
+    return Stage(
+        table["name"], table["title"], model, generate, tuple(table["needs"]), tuple(table.get("requires", ()))
+    )
+
+
+def _day(table: dict[str, Any], week: int) -> Day:
+    tasks = tuple(_task(task, week, table["number"]) for task in table["tasks"])
+    return Day(week, table["number"], table["title"], table["chapter"], tasks)
+
+
+def _task(table: dict[str, Any], week: int, day: int) -> Task:
+    return Task(
+        id=table["id"],
+        title=table["title"],
+        target=Target.parse(table["target"]),
+        tests=table["tests"],
+        needs=tuple(table["needs"]),
+        minutes=table["minutes"],
+        difficulty=table["difficulty"],
+        forbidden=tuple(table["forbidden"]),
+        hints=tuple(table["hints"]),
+        week=week,
+        day=day,
+        runner=Target.parse(table["program"]) if "program" in table else None,
+        requires=tuple(table.get("requires", ())),
+        seconds=table.get("seconds", Task.seconds),
+    )
+
+
+def _numbers(selector: str) -> list[int]:
+    """The numbers of "1.1.2"; none if it is something else."""
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4}){0,2}", selector):
+        return []
+    return [int(part) for part in selector.split(".")]
+
+
+def _not_a_task(course: Course, selector: str) -> UsageError:
+    names = "A task is named like 1.1.2, a day like 1.1, a week like 1."
+    guess = meant(selector, [(task.id, task.target.file, task.target.name, task.title) for task in course.tasks()])
+    return UsageError(f"{selector!r} is not a task. {names}" + f" Did you mean {guess}?" * bool(guess))
+
+
+def _there(what: str, numbers: Sequence[int]) -> str:
+    """ "there is week 1", "there are days 1 to 7"."""
+    if len(numbers) < 2:
+        return f"there is {what} {numbers[0]}" if numbers else f"there is no {what} yet"
+    first, last = numbers[0], numbers[-1]
+    in_a_row = list(numbers) == list(range(first, last + 1)) and len(numbers) > 2
+    listed = f"{', '.join(map(str, numbers[:-1]))} and {last}"
+    return f"there are {what}s " + (f"{first} to {last}" if in_a_row else listed)

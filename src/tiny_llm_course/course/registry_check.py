@@ -1,0 +1,145 @@
+"""Refuse a malformed registry, so that nothing that reads it has to check again.
+
+Works on the plain tables of the files, one a week: `registry.py` makes its objects from them afterwards. Every
+complaint is a ValueError that names the week, day or task and the key.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .requirements import known
+
+Table = dict[str, Any]
+Keys = Mapping[str, str]  # the kind of each one's value
+
+STRING = "a string"
+NUMBER = "a whole number"
+STRINGS = "a list of strings"
+TABLES = "a list of tables"
+
+NO_KEYS: Keys = {}
+WEEK_KEYS = {"number": NUMBER, "title": STRING, "days": TABLES}
+WEEK_OPTIONS = {"stages": TABLES, "build": STRING}
+STAGE_KEYS = {"name": STRING, "title": STRING, "model": STRING, "generate": STRING, "needs": STRINGS}
+DAY_KEYS = {"number": NUMBER, "title": STRING, "chapter": STRING, "tasks": TABLES}
+TASK_KEYS = {
+    "id": STRING,
+    "title": STRING,
+    "target": STRING,
+    "tests": STRING,
+    "needs": STRINGS,
+    "minutes": NUMBER,
+    "difficulty": NUMBER,
+    "forbidden": STRINGS,
+    "hints": STRINGS,
+}
+TASK_OPTIONS = {"program": STRING, "requires": STRINGS, "seconds": NUMBER}
+
+OTHER_LANGUAGES = (".cpp", ".h", ".metal")  # the ends of files that a learner writes in beside Python's
+DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+PYTHON = re.compile(f"{DOTTED}:{DOTTED}")
+OTHER = re.compile(rf"(?:\w+/)*\w+(?:{'|'.join(map(re.escape, OTHER_LANGUAGES))}):{DOTTED}")
+
+
+def check_registry(weeks: Sequence[Table]) -> None:
+    """Check every level's keys and their types, then that ids, needs and targets agree with each other."""
+    tasks: list[Table] = []
+    for week in weeks:
+        _check_keys(week, WEEK_KEYS, f"week {week.get('number', 'without number')}", WEEK_OPTIONS)
+        for j, day in enumerate(week["days"], 1):
+            _check_keys(day, DAY_KEYS, f"day {week['number']}.{day.get('number', f'(at place {j})')}")
+            for k, task in enumerate(day["tasks"], 1):
+                place = f"{week['number']}.{day['number']}"
+                _check_keys(task, TASK_KEYS, f"task {task.get('id', f'{k} of day {place}')}", TASK_OPTIONS)
+                if not re.fullmatch(re.escape(place) + r"\.[1-9][0-9]*", task["id"]):
+                    raise ValueError(f"task {task['id']}: its id does not match its place, day {place}")
+                tasks.append(task)
+        _check_distinct([day["number"] for day in week["days"]], f"week {week['number']}: day")
+    _check_distinct([week["number"] for week in weeks], "week")
+    _check_distinct([task["id"] for task in tasks], "task")
+    _check_needs(tasks)
+    _check_limits(tasks)
+    _check_targets(tasks)
+    _check_stages([stage for week in weeks for stage in week.get("stages", [])], {task["id"] for task in tasks})
+
+
+def _check_keys(table: Table, wanted: Keys, place: str, optional: Keys = NO_KEYS) -> None:
+    for key in wanted:
+        if key not in table:
+            raise ValueError(f"{place}: the key {key!r} is missing")
+    for key, value in table.items():
+        kinds = {**wanted, **optional}
+        if key not in kinds:
+            raise ValueError(f"{place}: there is no key {key!r}; the keys are {', '.join(kinds)}")
+        if not _is(value, kinds[key]):
+            raise ValueError(f"{place}: {key!r} must be {kinds[key]}, not {value!r}")
+
+
+def _check_stages(stages: list[Table], tasks: set[str]) -> None:
+    for i, stage in enumerate(stages, 1):
+        place = f"stage {stage.get('name', i)}"
+        _check_keys(stage, STAGE_KEYS, place, {"requires": STRINGS})
+        _check_requires(stage, place)
+        for key in ("model", "generate"):
+            if not PYTHON.fullmatch(stage[key]):
+                raise ValueError(f"{place}: {key!r} is {stage[key]!r}, which is not module:name")
+        if unknown := [need for need in stage["needs"] if need not in tasks]:
+            raise ValueError(f"{place}: 'needs' names {unknown[0]}, which does not exist")
+    _check_distinct([stage["name"] for stage in stages], "stage")
+
+
+def _check_requires(table: Table, place: str) -> None:
+    try:
+        known(table.get("requires", []))
+    except ValueError as error:
+        raise ValueError(f"{place}: 'requires': {error}") from error
+
+
+def _is(value: object, wanted: str) -> bool:
+    if wanted in (STRINGS, TABLES):
+        member = str if wanted == STRINGS else dict
+        return isinstance(value, list) and all(isinstance(item, member) for item in value)
+    return type(value) is (str if wanted == STRING else int)  # isinstance would take `true` for a number
+
+
+def _check_distinct(items: Sequence[object], what: str) -> None:
+    for i, item in enumerate(items):
+        if item in items[:i]:
+            raise ValueError(f"{what} {item} is there twice")
+
+
+def _check_needs(tasks: list[Table]) -> None:
+    ids = [task["id"] for task in tasks]
+    for i, task in enumerate(tasks):
+        for need in task["needs"]:
+            if need not in ids[:i]:
+                fault = "which does not come before it" if need in ids else "which does not exist"
+                raise ValueError(f"task {task['id']}: 'needs' names {need}, {fault}")
+
+
+def _check_limits(tasks: list[Table]) -> None:
+    for task in tasks:
+        if task.get("seconds", 1) < 1:
+            raise ValueError(f"task {task['id']}: 'seconds' must be at least 1, not {task['seconds']}")
+        _check_requires(task, f"task {task['id']}")
+
+
+def _check_targets(tasks: list[Table]) -> None:
+    """Targets are distinct, and so are the programs that run those in other languages: each is exchanged by itself."""
+    owners: dict[str, str] = {}
+    for task in tasks:
+        target = task["target"]
+        in_python = not target.partition(":")[0].endswith(OTHER_LANGUAGES)
+        if not (PYTHON if in_python else OTHER).fullmatch(target):
+            raise ValueError(f"task {task['id']}: 'target' is {target!r}, which is not module:name")
+        if in_python and "program" in task:
+            raise ValueError(f"task {task['id']}: 'program' is for a target that is not Python; {target} is")
+        if not in_python and not PYTHON.fullmatch(task.get("program", "")):
+            raise ValueError(f"task {task['id']}: 'program' must be module:name, the function that runs {target}")
+        for key in ("target", "program"):
+            value = task.get(key)
+            if value in owners:
+                raise ValueError(f"task {task['id']}: {key!r} is {value}, the {owners[value]} already")
+            if value:
+                owners[value] = f"{key} of {task['id']}"

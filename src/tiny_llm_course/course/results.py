@@ -1,0 +1,88 @@
+"""What grading finds out about a task."""
+
+import dataclasses
+from typing import Literal
+
+from .findings import Finding, Kind
+from .nouns import Task
+from .requirements import in_words
+
+Status = Literal["passed", "failed", "not started", "waiting", "not run", "not run here", "borrowed"]
+SETTLED = ("passed", "not run here", "borrowed")  # nothing is left to do on this machine
+
+
+@dataclasses.dataclass
+class TaskResult:
+    """What was found about one task."""
+
+    task: Task
+    checks: int = 0  # selected that can be run here, of which ...
+    passed: int = 0
+    failed: int = 0
+    absent: int = 0  # selected that cannot be run here, as they need ...
+    missing: tuple[str, ...] = ()  # these words of `requirements`
+    finding: Finding | None = None  # the one to tell: first by kind, then by size of the case
+    mistakes: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # name, fact, question
+    culprits: tuple[str, ...] = ()  # the tasks it uses, if it is right with the solution's in their place
+    prints: tuple[int, tuple[str, ...]] = (0, ())
+    code: str = ""  # the fingerprint of the code, if all of its checks were to be run
+    stub: bool = False  # nobody has finished it
+    borrowed: bool = False
+    on_reference: tuple[str, ...] = ()  # the tasks it uses that are borrowed
+
+    @property
+    def status(self) -> Status:
+        """One that cannot be run here has neither passed nor failed; one has passed with all that can be run here.
+
+        A waiting task stopped at another task's stub; one that is not run was stopped before its last check.
+
+        So is one that uses what cannot be run: a task that does not end, or another file that cannot be imported. A
+        stub is not started, whatever others did. A borrowed task is not graded.
+        """
+        finding = self.finding
+        if self.borrowed:
+            return "borrowed"
+        if self.missing and not self.checks:
+            return "not run here"
+        if finding is None and self.checks and self.passed == self.checks:
+            return "passed"
+        if finding and finding.blocker == self.task.id:
+            return "not started"
+        if finding and not (finding.blocker or finding.place):
+            return "failed"
+        if self.stub:
+            return "not started"
+        if finding and finding.kind == Kind.NOT_STARTED:
+            return "waiting"
+        return "failed" if finding and self.is_in(finding.file) else "not run"
+
+    @property
+    def not_here(self) -> str:
+        """What cannot be run here and why: "not run here: needs Metal"; empty if all can."""
+        if not self.missing:
+            return ""
+        if not self.checks:
+            return f"not run here: needs {in_words(self.missing)}"
+        plural = self.absent > 1
+        return f"{self.absent} check{'s' * plural} not run here: need{'s' * (not plural)} {in_words(self.missing)}"
+
+    @property
+    def suffers(self) -> bool:
+        """Whether what keeps it from passing is told elsewhere: a task it uses, or a file that cannot be imported."""
+        others = self.finding and (self.finding.place or self.finding.blocker not in ("", self.task.id))
+        return bool(self.culprits) or (bool(others) and self.status in ("failed", "not run"))
+
+    @property
+    def first(self) -> str:
+        """The task to see to before this one can pass: itself, or one that it uses."""
+        blocker = self.finding.blocker if self.finding else ""
+        return (*self.culprits, blocker or self.task.id)[0]
+
+    def is_in(self, file: str) -> bool:
+        """Whether a part of the task is written in a file, `src/tiny_llm/basics.py`."""
+        return file.endswith(f"/tiny_llm/{self.task.target.file}")
+
+    def add(self, finding: Finding) -> None:
+        """Keep the finding if it is to be told before the one there is."""
+        if self.finding is None or finding.rank() < self.finding.rank():
+            self.finding = finding

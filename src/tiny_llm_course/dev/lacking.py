@@ -1,0 +1,85 @@
+"""What a day lacks, in the order in which a day is made: what is missing, where, and the command that makes it."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..course.nouns import Day
+from ..course.places import (
+    asks_pytorch,
+    bench_path,
+    chapter_path,
+    day_files,
+    name_of,
+    quiz_path,
+    record_path,
+    recordings_path,
+    registry_path,
+    tests_path,
+    variants_path,
+)
+from ..course.registry import load_course
+from ..doctor.git import ask_git
+from ..paths import BOOK, SOLUTION
+from ..source.languages import language_of_target
+from .book.quizzes import load_quiz
+
+UNTITLED = "Untitled"  # what `dev new-day` calls what it was given no title for
+QUESTIONS = range(2, 4)  # that a quiz has
+EMPTY_SECTION = re.compile(r"^## (.+)\n\s*(?=## |\Z)", re.MULTILINE)
+
+
+def for_the_proof(day: Day) -> list[str]:
+    """What the day's tests and known programs cannot be run without."""
+    found = []
+    for task in day.tasks:
+        file = SOLUTION / task.target.file
+        defined = language_of_target(task.target).signatures
+        if not file.is_file() or task.target.name not in defined(file.read_text(encoding="utf-8"), task.target.name):
+            found.append(f"{task.id}: {task.target} is not in the solution ({name_of(file)})")
+    course = load_course()
+    needs = {need for task in day.tasks for need in course.needs(task.id)}  # whose mistakes are planted
+    programs = [*map(variants_path, day.tasks), *(variants_path(course.task(need)) for need in sorted(needs))]
+    known = {tests_path(day): "tests", **dict.fromkeys(programs, "known programs")}
+    files = dict.fromkeys([*day_files(day), *programs])
+    return found + [_no(day, known.get(file, "module"), file) for file in files if not file.is_file()]
+
+
+def for_the_book(day: Day) -> Iterator[str]:
+    """What else the day must have."""
+    for title, what in ((load_course().week(day.week).title, f"week {day.week}"), (day.title, "the day")):
+        if title == UNTITLED:
+            yield f"{day.name}: {what} has no title ({name_of(registry_path(day.week))})"
+    recordings = recordings_path(day)
+    if tests_path(day).is_file() and asks_pytorch(day) and not recordings.is_file():
+        yield _no(day, "recordings", recordings, f"pdm run dev record --week {day.week} --day {day.number}")
+    if chapter_path(day).is_file():
+        yield from _chapter(day)
+    else:
+        yield _no(day, "chapter", chapter_path(day))
+    if quiz_path(day).is_file():
+        count = len(load_quiz(day).questions)
+        if count not in QUESTIONS:
+            has = f"{count} question{'s' * (count != 1)}"
+            yield f"{day.name}: its quiz has {has}, 2 or 3 are needed ({name_of(quiz_path(day))})"
+    else:
+        yield _no(day, "quiz", quiz_path(day))
+    if not bench_path(day).is_file():
+        yield _no(day, "measurement", bench_path(day))
+    elif not record_path(day).is_file():
+        yield _no(day, "record of its measurement", record_path(day), f"pdm run dev bench {day.name}")
+
+
+def _chapter(day: Day) -> Iterator[str]:
+    summary, chapter = BOOK / "src" / "SUMMARY.md", chapter_path(day)
+    if f"{day.title}]({day.chapter})" not in summary.read_text(encoding="utf-8"):
+        yield f"{day.name}: no [Day {day.number}: {day.title}]({day.chapter}) in {name_of(summary)}"
+    if empty := EMPTY_SECTION.findall(chapter.read_text(encoding="utf-8")):
+        yield f"{day.name}: nothing below {', '.join(map(repr, empty))} ({name_of(chapter)})"
+
+
+def _no(day: Day, what: str, file: Path, command: str = "") -> str:
+    """A file that is not there: git brings back what it knows, and `new-day` makes what a day begins with."""
+    if ask_git("ls-files", "--error-unmatch", name_of(file)).returncode == 0:
+        command = f"git restore {name_of(file)}"
+    return f"{day.name}: no {what} {name_of(file)} ({command or f'pdm run dev new-day {day.name}'})"

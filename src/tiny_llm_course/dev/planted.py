@@ -1,0 +1,180 @@
+"""Plants faults where the diagnosis must find them, and counts what it claims: it may be silent, and never wrong.
+
+A task is run on known-wrong programs of the tasks that it uses, one at a time, and then on two mistakes at once: one in
+each of two tasks that it uses, one in such a task and one in its own program, two in its own program. Where there are
+more combinations than MOST, as many are taken, evenly spread over all, the same ones every time.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import FunctionType
+from typing import Any, TypeVar
+
+import mlx.core as mx
+
+from ..course.nouns import Day, Task
+from ..course.registry import load_course
+from ..course.requirements import missing
+from ..paths import SOLUTION
+from ..programs.packages import installed, program
+from ..source.changed import DoesNotApply
+from ..testkit.variants import Program, Variant, Variants, load_variants
+
+MOST = 16  # combinations of one kind for one task
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass
+class Claims:
+    """What the diagnosis of one task said, and what of it was false.
+
+    Of `planted` faults in the tasks that it uses, `caught` change what the task computes on its probes, `traced` are
+    traced to the task that has the fault and to no other, and `wrong_claims` blame another.
+    """
+
+    task: str
+    planted: int = 0
+    caught: int = 0
+    traced: int = 0
+    wrong_claims: int = 0
+    two_mistakes: int = 0
+    false_claims: int = 0
+    problems: list[str] = dataclasses.field(default_factory=list)
+
+
+class Planter:
+    """Plants faults for the tasks of a day, in this process, whose `tiny_llm` is the solution.
+
+    A task's own mistakes are made of `tiny_llm`, so that they suffer from the faults; before any is planted.
+    """
+
+    def __init__(self, day: Day, variants: Mapping[str, Variants]) -> None:
+        course = load_course()
+        self._variants = variants
+        self._own = {task: wrong_programs(load_variants(course.task(task), "tiny_llm")) for task in variants}
+        used = {need for task in variants for need in course.needs(task) if not missing(course.task(need).requires)}
+        self._wrong = {need: wrong_programs(load_variants(course.task(need))) for need in sorted(used)}
+
+    def claims(self, task: Task) -> Claims:
+        """Plant them all for one task."""
+        course, found = load_course(), Claims(task.id)
+        needs = [course.task(need) for need in course.needs(task.id) if need in self._wrong]
+        faults = [(need, fault) for need in needs for fault in self._wrong[need.id]]
+        self._one_fault(task, needs, faults, found)
+        self._two_faults(task, needs, faults, found)
+        self._fault_and_mistake(task, needs, faults, found)
+        self._two_mistakes(task, found)
+        return found
+
+    def _one_fault(self, task: Task, needs: list[Task], faults: list[tuple[Task, Variant]], found: Claims) -> None:
+        for need, fault in spread(faults):
+            found.planted += 1
+            with planted(need, fault):
+                if self._variants[task.id].right(program(task.program)):
+                    continue
+                found.caught += 1
+                mistakes, culprits = self._variants[task.id].diagnosis(program(task.program), needs)
+            found.traced += culprits == [need]
+            if mistakes or set(culprits) - {need}:
+                found.wrong_claims += 1
+                found.problems.append(f"{fault.name} of {need.id} is blamed on {_said(mistakes, culprits)}")
+
+    def _two_faults(self, task: Task, needs: list[Task], faults: list[tuple[Task, Variant]], found: Claims) -> None:
+        """The task is right, two that it uses are not."""
+        pairs = [(a, b) for a, b in itertools.combinations(faults, 2) if a[0] is not b[0]]
+        for (need, fault), (other, another) in spread(pairs):
+            with planted(need, fault), planted(other, another):
+                said = self._variants[task.id].diagnosis(program(task.program), needs)
+            _count(found, said, [], [need, other], f"{fault.name} of {need.id} and {another.name}")
+
+    def _fault_and_mistake(self, task: Task, needs: list[Task], faults: list[Any], found: Claims) -> None:
+        """The task is wrong, and so is one that it uses."""
+        for (need, fault), mistake in spread(list(itertools.product(faults, self._own[task.id]))):
+            with planted(need, fault):
+                said = self._variants[task.id].diagnosis(mistake.program, needs)
+            _count(found, said, [mistake], [], f"{fault.name} of {need.id} and {mistake.name}")
+
+    def _two_mistakes(self, task: Task, found: Claims) -> None:
+        """Two mistakes in one program, where two known ones can be put together."""
+        variants = self._variants[task.id]
+        pairs = list(itertools.combinations(self._own[task.id], 2))
+        pairs += [(b, a) for a, b in pairs if not (a.edits and b.edits)]  # of two changes the order does not matter
+        both = [(a, b, subject) for a, b in pairs if (subject := combined(variants, a, b))]
+        for mistake, another, subject in spread(both):
+            said = variants.diagnosis(subject, [])
+            third = variants.thirds.get(frozenset((mistake.name, another.name)))
+            said = [variant for variant in said[0] if variant.name != third], said[1]
+            _count(found, said, [mistake, another], [], f"{mistake.name} and {another.name}")
+
+
+def _count(
+    found: Claims, said: tuple[list[Variant], list[Task]], mistakes: list[Variant], culprits: list[Task], what: str
+) -> None:
+    """Count one program with two mistakes, and whether something else was claimed than what is true of it."""
+    found.two_mistakes += 1
+    if {m.name for m in said[0]} - {m.name for m in mistakes} or set(said[1]) - set(culprits):
+        found.false_claims += 1
+        found.problems.append(f"{what} together are called {_said(*said)}")
+
+
+def wrong_programs(variants: Variants) -> list[Variant]:
+    """A task's wrong programs, made; without those whose change does not apply, which the proof reports."""
+    made = []
+    for variant in variants.wrong_programs:
+        with contextlib.suppress(DoesNotApply):
+            _ = variant.program
+            made.append(variant)
+    return made
+
+
+def combined(variants: Variants, first: Variant, second: Variant) -> Program | None:
+    """A program with both mistakes; None if they do not go together.
+
+    Two changes are made one after the other, two classes derived from the solution's inherit from one another, and a
+    function is put inside another one that calls the solution's.
+    """
+    if first.edits and second.edits:
+        with contextlib.suppress(DoesNotApply):
+            return variants.patched("two at once", first.edits + second.edits)
+        return None
+    a, b, original = first.program, second.program, program(variants.task.program)
+    if isinstance(a, type) and isinstance(b, type) and not (first.edits or second.edits):
+        with contextlib.suppress(TypeError):  # no order of their methods fits both
+            return type("Both", (a, b), {})
+    if isinstance(a, FunctionType) and isinstance(b, FunctionType):
+        inner = {name: b for name in a.__code__.co_names if a.__globals__.get(name) is original}
+        if inner:
+            both = FunctionType(a.__code__, a.__globals__ | inner, a.__name__, a.__defaults__, a.__closure__)
+            both.__kwdefaults__ = a.__kwdefaults__
+            return both
+    return None
+
+
+def planted(task: Task, fault: Variant) -> AbstractContextManager[None]:
+    """While the block runs, a task is solved by a wrong program."""
+    return installed(task.program, fault.program)
+
+
+def spread(items: Sequence[T]) -> list[T]:
+    """All of them, or MOST, evenly spread."""
+    if len(items) <= MOST:
+        return list(items)
+    return [items[i * len(items) // MOST] for i in range(MOST)]
+
+
+def claims_of(day: Day, variants: Mapping[str, Variants]) -> list[Claims]:
+    """The claims of those of a day's tasks that have variants here, whose `tiny_llm` is the solution."""
+    mx.set_default_device(mx.cpu)
+    sys.path.insert(0, str(SOLUTION.parent))
+    planter = Planter(day, variants)
+    return [planter.claims(task) for task in day.tasks if task.id in variants]
+
+
+def _said(mistakes: list[Variant], culprits: list[Task]) -> str:
+    named = [variant.name for variant in mistakes]
+    return f"{' and '.join([*named, *(f'a fault of {task.id}' for task in culprits)])}"

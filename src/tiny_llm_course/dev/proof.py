@@ -1,0 +1,184 @@
+"""Proves the tests: runs a task's own tests on the stub, the solution and every known program, in one process.
+
+The solution is the graded package throughout. Program after program takes the place of a task's target, and pytest's
+own protocol runs the same collected tests on each.
+"""
+
+import dataclasses
+import time
+from collections import Counter
+
+import mlx.core as mx
+import pytest
+from _pytest.runner import runtestprotocol
+
+from ..course.nouns import Day, Task
+from ..course.places import name_of, registry_path, tests_path, variants_path
+from ..course.requirements import missing
+from ..grading.build import build_for
+from ..grading.plugin import ABSENT, TASK, TRAPS, required
+from ..paths import LEARNER, SOLUTION
+from ..programs.packages import SOLUTION_NAME, installed, load_package, program
+from ..source.changed import DoesNotApply
+from ..testkit.variants import Variants, load_variants
+
+STUB_NAME = "tiny_llm_stub"
+SECONDS = pytest.StashKey[float]()  # that a test takes on the solution
+
+
+@dataclasses.dataclass
+class Proof:
+    """What was found about one task; it holds if `problems` is empty."""
+
+    task: str
+    checks: int = 0
+    absent: int = 0  # of these, that cannot be run here, as they need ...
+    missing: list[str] = dataclasses.field(default_factory=list)  # these words of `requirements`
+    uncaught: int = 0  # wrong programs that only such checks may catch
+    fail_on_stub: int = 0
+    pass_on_solution: int = 0
+    wrong: int = 0
+    caught: int = 0
+    named: int = 0  # as what it is, and as nothing else
+    named_at_all: int = 0
+    named_as_one: int = 0
+    named_rightly: int = 0
+    accepted: int = 0
+    accepted_pass: int = 0
+    problems: list[str] = dataclasses.field(default_factory=list)
+
+
+class Prover:
+    """A pytest plugin that replaces the loop over the tests."""
+
+    def __init__(self, day: Day) -> None:
+        self.proofs = {task.id: Proof(task.id) for task in day.tasks}
+        self.orphans: list[str] = []
+        self._day, self._tests = day, name_of(tests_path(day))
+        self.variants = {task.id: load_variants(task) for task in day.tasks if not missing(task.requires)}
+        self._items: dict[str, list[pytest.Function]] = {task.id: [] for task in day.tasks}
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Prove each task of the day."""
+        for task in self._day.tasks:
+            session.config.stash[TRAPS].guard(variants_path(task))
+        for item in session.items:
+            assert isinstance(item, pytest.Function)
+            if TASK in item.stash:
+                self._items[item.stash[TASK].id].append(item)
+            else:
+                self.orphans.append(f"{item.name} grades no task ({self._tests})")
+        for task in self._day.tasks:
+            self._prove(task, self.proofs[task.id], self._items[task.id])
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
+        """Only that a check failed is of interest: pytest's traceback of it takes longer than most checks."""
+        if call.excinfo is None or call.excinfo.errisinstance(pytest.skip.Exception):
+            return None
+        assert call.when != "collect"
+        return pytest.TestReport(item.nodeid, item.location, {}, "failed", None, call.when)
+
+    def _prove(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
+        proof.checks = len(items)
+        if not items:
+            proof.problems.append(f"no test is named test_{task.tests}_... ({self._tests})")
+        elif needed := set.intersection(*(set(required(item)) for item in items)) - set(task.requires):
+            registry = name_of(registry_path(task.week))
+            words = ", ".join(sorted(needed))
+            proof.problems.append(f"all of its checks need {words}: its `requires` must say so ({registry})")
+        proof.missing = [*dict.fromkeys(word for item in items for word in item.stash.get(ABSENT, ()))]
+        items = [item for item in items if ABSENT not in item.stash]
+        proof.absent = proof.checks - len(items)
+        if task.id not in self.variants:
+            return
+        unsolved = []
+        for item in items:
+            started = time.process_time()
+            if fails(item):
+                unsolved.append(item.name)
+            item.stash[SECONDS] = time.process_time() - started
+        proof.pass_on_solution = len(items) - len(unsolved)
+        proof.problems += [f"{name} fails on the solution (pdm run test {task.id} --solution)" for name in unsolved]
+        self._prove_stub(task, proof, items)
+        self._prove_wrong(task, proof, items)
+        variants, programs = self.variants[task.id], name_of(variants_path(task))
+        proof.problems += [f"{problem} ({programs})" for problem in _size_problems(variants)]
+        for variant in variants.accepted_programs:
+            proof.accepted += 1
+            with installed(task.program, variant.program):
+                failing = [item.name for item in items if fails(item)]
+            proof.accepted_pass += not failing
+            proof.problems += [f"{name} fails on the accepted program {variant.name} ({programs})" for name in failing]
+            if variants.mistakes(variant.program):
+                proof.problems.append(f"the accepted program {variant.name} is named as a mistake ({programs})")
+
+    def _prove_stub(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
+        load_package(STUB_NAME, LEARNER)
+        with installed(task.program, program(task.program, STUB_NAME)):
+            passing = [item.name for item in items if not fails(item)]
+        proof.problems += [f"{name} passes on the stub ({self._tests})" for name in passing]
+        proof.fail_on_stub = len(items) - len(passing)
+
+    def _prove_wrong(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
+        catches: Counter[pytest.Function] = Counter()
+        variants, programs = self.variants[task.id], name_of(variants_path(task))
+        for variant in variants.wrong_programs:
+            proof.wrong += 1
+            try:
+                wrong = variant.program
+            except DoesNotApply as error:
+                proof.problems.append(f"{error} ({programs})")
+                continue
+            # One test that fails is enough: first the quick ones, and those that have caught the most so far.
+            promising = sorted(items, key=lambda item: item.stash[SECONDS] / (1 + catches[item]))
+            with installed(task.program, wrong):
+                catcher = next((item for item in promising if fails(item)), None)
+                if catcher:
+                    proof.caught += 1
+                    catches[catcher] += 1
+                elif proof.absent:
+                    proof.uncaught += 1
+                else:
+                    proof.problems.append(f"the wrong program {variant.name} passes all tests ({self._tests})")
+            names = [v.name for v in variants.mistakes(wrong)]
+            proof.named_at_all += bool(names)
+            proof.named_as_one += len(names) == 1
+            proof.named_rightly += variant.name in names
+            if names == [variant.name]:
+                proof.named += 1
+            else:
+                said = " and ".join(names) or "nothing"
+                proof.problems.append(f"the wrong program {variant.name} is named {said} ({programs})")
+
+
+def _size_problems(variants: Variants) -> list[str]:
+    """There is something to time, on which the solution works, or a reason why there is not. Nothing is timed."""
+    if variants.size is None:
+        return [] if variants.untimed else ["nothing says what compare times: known.sized, or known.not_timed"]
+    try:
+        mx.eval(variants.size.build(program(variants.task.program, SOLUTION_NAME))())
+    except Exception as error:
+        return [f"the solution raises {type(error).__name__} on {variants.size.words}: {error}"]
+    return []
+
+
+def fails(item: pytest.Function) -> bool:
+    """Run one collected test again, from fresh fixtures."""
+    item._initrequest()
+    return any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
+
+
+def prove_day(day: Day) -> Prover:
+    """Run the proof of a day in this process."""
+    not_built = build_for(day.tasks, [SOLUTION, LEARNER])
+    prover = Prover(day)
+    for task, finding in not_built.items():
+        prover.proofs[task].problems.append(finding.headline)
+    file = tests_path(day)
+    # Without the terminal plugin: what fails here fails on purpose.
+    status = pytest.main([str(file), "--solution", "-p", "no:terminal", "-p", "no:cacheprovider"], plugins=[prover])
+    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        prover.orphans.append(f"its tests cannot be run (pdm run test {day.name} --solution)")
+    return prover

@@ -1,0 +1,144 @@
+"""Recorded sessions: what a learner sees for a given state of the learner's files, compared in CI.
+
+`book/transcripts/scenarios.toml` says which tasks are solved, what is then edited, and what is typed. A scenario runs
+in a checkout of its own, so that the learner's own files are never touched.
+"""
+
+import dataclasses
+import difflib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from ..course.registry import load_course
+from ..paths import COURSE, LEARNER, REGISTRY, ROOT, SOLUTION
+from ..source.package import write_stubs
+
+FOLDER = Path("book", "transcripts")
+# What a course is made of, besides the learner's package.
+PARTS = ("*.md", "pyproject.toml", "benches", "book", "solutions", "tests/week*", REGISTRY.relative_to(ROOT).as_posix())
+
+
+@dataclasses.dataclass(frozen=True)
+class Edit:
+    """Replace `find` by `put` in a file of the learner's package; without `find`, append."""
+
+    file: str
+    put: str
+    find: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """A state of the learner's files, and what is typed. Tasks in `solved` start from the solution."""
+
+    name: str
+    typed: tuple[str, ...]
+    solved: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    root: Path = ROOT  # of the course
+
+    @property
+    def file(self) -> Path:
+        """Where the transcript is kept."""
+        return self.root / FOLDER / f"{self.name}.txt"
+
+
+@cache
+def scenarios(root: Path = ROOT) -> tuple[Scenario, ...]:
+    """All scenarios of a course, in the order of the file; none if there is no file."""
+    file = root / FOLDER / "scenarios.toml"
+    table = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"scenarios": []}
+    return tuple(
+        Scenario(
+            s["name"], tuple(s["typed"]), tuple(s.get("solved", ())),
+            tuple(Edit(**e) for e in s.get("edits", ())), root,
+        )
+        for s in table["scenarios"]
+    )  # fmt: skip
+
+
+def play(scenario: Scenario) -> str:
+    """Run a scenario and give its transcript: each command, what it printed, and its exit code."""
+    with checkout_for(scenario) as checkout:
+        transcript = []
+        for command in scenario.typed:
+            done = run(command, checkout)
+            transcript.append(f"$ pdm run {command}\n{done.stdout}[exit code {done.returncode}]\n")
+    return "\n".join(transcript)
+
+
+@contextmanager
+def checkout_for(scenario: Scenario) -> Iterator[Path]:
+    """A temporary copy of the course, without the harness, in which the learner's files are as the scenario says."""
+    with tempfile.TemporaryDirectory(prefix="tiny-llm-") as folder:
+        checkout = Path(folder, "tiny-llm")
+        for part in PARTS:
+            for source in scenario.root.glob(part):
+                copy = checkout / source.relative_to(scenario.root)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                if source.is_dir():
+                    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+                else:
+                    shutil.copy(source, copy)
+        if (scenario.root / "models").exists():
+            (checkout / "models").symlink_to(scenario.root / "models")  # large, and only read
+        _prepare(scenario, checkout)
+        yield checkout
+
+
+def environment(checkout: Path) -> dict[str, str]:
+    """The environment in which the program of this harness works on another checkout."""
+    path = os.pathsep.join(map(str, (checkout / "src", COURSE.parent)))
+    return {**os.environ, "PYTHONUTF8": "1", "PYTHONPATH": path, "TINY_LLM_ROOT": str(checkout)}
+
+
+def run(command: str, checkout: Path) -> subprocess.CompletedProcess[str]:
+    """Run one of the course's commands in a checkout; stdout and stderr come as one."""
+    return subprocess.run(
+        [sys.executable, "-m", "tiny_llm_course", *command.split()],
+        cwd=checkout,
+        env=environment(checkout),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    )
+
+
+def differences(scenario: Scenario) -> list[str]:
+    """Nothing if the scenario prints what is recorded, else one line and the differing lines."""
+    recorded = scenario.file.read_text(encoding="utf-8") if scenario.file.exists() else ""
+    played = play(scenario)
+    if recorded == played:
+        return []
+    lines = difflib.unified_diff(recorded.splitlines(), played.splitlines(), "recorded", "now", lineterm="", n=1)
+    headline = f"the transcript {scenario.name} is not what is printed now (pdm run dev transcripts {scenario.name})"
+    return ["\n".join([headline, *lines])]
+
+
+def record(scenario: Scenario) -> bool:
+    """Write the transcript; whether it changed."""
+    before = scenario.file.read_text(encoding="utf-8") if scenario.file.exists() else ""
+    played = play(scenario)
+    scenario.file.write_text(played, encoding="utf-8")
+    return played != before
+
+
+def _prepare(scenario: Scenario, checkout: Path) -> None:
+    solution, package, registry = (checkout / path.relative_to(ROOT) for path in (SOLUTION, LEARNER, REGISTRY))
+    write_stubs(solution, package, load_course(registry), scenario.solved)
+    for edit in scenario.edits:
+        file = package / edit.file
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
+        if edit.find and edit.find not in text:
+            raise ValueError(f"scenario {scenario.name}: {edit.file} does not hold {edit.find!r}")
+        changed = text.replace(edit.find, edit.put, 1) if edit.find else text + edit.put
+        file.write_text(changed, encoding="utf-8")

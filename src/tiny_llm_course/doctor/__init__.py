@@ -1,0 +1,1 @@
+"""What this machine and this checkout can do, and what to mend."""

@@ -1,0 +1,124 @@
+"""What `doctor` looks at in the checkout: the course's files, the model, git, room to write, other copies."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from ..paths import EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION
+from ..source.package import files_of
+from .git import ask_git
+from .lines import Check, Line
+from .missing import restoring
+
+ROOM = 1 << 30  # bytes that an update of the packages may need
+
+
+def course() -> Iterator[Line]:
+    """Which course this is, and whether another copy of it is in the way."""
+    try:
+        number = version("tiny-llm")
+    except PackageNotFoundError:
+        yield Line("course", "is not installed in this environment.", fix="pdm install", stops=True)
+        return
+    here = Path.cwd().resolve()
+    if here != ROOT and (here / "src" / "tiny_llm_course").is_dir():
+        text = f"this environment runs the course of {ROOT}, not of {here}."
+        yield Line("course", text, fix="pdm install", stops=True)
+        return
+    yield Line("course", f"tiny-llm {number}, {ROOT}")
+    own = {LEARNER.parent, SOLUTION.parent}
+    for entry in dict.fromkeys(Path(entry or ".").resolve() for entry in sys.path):
+        for name in ("tiny_llm", "tiny_llm_course"):
+            if entry not in own and ((entry / name).is_dir() or (entry / f"{name}.py").is_file()):
+                from_variable = str(entry) in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+                fix = "unset PYTHONPATH" if from_variable else "pdm sync --reinstall"
+                yield Line("course", f"another {name} is on Python's path: {entry / name}.", fix=fix)
+
+
+def files() -> Iterator[Line]:
+    """Whether the learner's files and the tests are all there."""
+    from ..course.places import asks_pytorch, day_files, recordings_path, tests_path
+    from ..course.registry import load_course
+
+    try:
+        days = load_course().days()
+    except (OSError, ValueError) as error:
+        fix = f"git restore {REGISTRY.relative_to(ROOT).as_posix()}"
+        yield Line("files", f"the list of tasks cannot be read: {error}.", fix=fix, stops=True)
+        return
+    wanted = [LEARNER / file for file in files_of(SOLUTION)]
+    wanted += [file for day in days for file in day_files(day)]
+    wanted += [recordings_path(day) for day in days if tests_path(day).is_file() and asks_pytorch(day)]
+    missing = restoring(file for file in dict.fromkeys(wanted) if not file.is_file())
+    for fix, names in missing.items():
+        yield Line("files", f"{len(names)} missing: {', '.join(names)}.", fix=fix, stops=True)
+    if not missing:
+        tasks = sum(len(day.tasks) for day in days)
+        yield Line("files", f"{len(days)} days, {tasks} tasks; yours are in {LEARNER.relative_to(ROOT).as_posix()}")
+
+
+def model() -> Iterator[Line]:
+    """Whether the model that comes with the course is there."""
+    name = EMBEDDED_MODEL.relative_to(ROOT).as_posix()
+    config, weights = EMBEDDED_MODEL / "config.json", EMBEDDED_MODEL / "model.safetensors"
+    fix = f"git restore {name}"
+    if not config.exists() and not weights.exists():
+        if ask_git("ls-files", "--error-unmatch", f"{name}/config.json").returncode == 0:
+            yield Line("model", f"{name} is missing.", fix=fix)
+        else:
+            text = f"{name} is not part of this checkout: generate and chat need --model"
+            yield Line("model", text, absent=True)
+        return
+    try:
+        kind = json.loads(config.read_text(encoding="utf-8"))["model_type"]
+        size = weights.stat().st_size
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        yield Line("model", f"{name} cannot be read: {type(error).__name__}: {error}.", fix=fix)
+        return
+    if size < 1 << 16:  # what git-lfs leaves where it is not installed, or a download that broke off
+        yield Line("model", f"{name}/{weights.name} has only {size} bytes.", fix=fix)
+    else:
+        yield Line("model", f"{name}: {kind}, {size / 1e6:.1f} MB")
+
+
+def git() -> Iterator[Line]:
+    """Whether `sync` has git, a repository and somewhere to get changes from."""
+    if shutil.which("git") is None:
+        install = "xcode-select --install" if sys.platform == "darwin" else "sudo apt-get install git"
+        yield Line("git", "not on the PATH: sync needs it.", fix=install)
+    elif ask_git("rev-parse", "--git-dir").returncode:
+        yield Line("git", "this folder is not a clone: sync and restoring a file need one.", fix="git init")
+    elif not (remotes := ask_git("remote").stdout.split()):
+        yield Line("git", "no remote to sync with.", fix="git remote add upstream URL")
+    else:
+        chosen = next((name for name in ("upstream", "origin") if name in remotes), remotes[0])
+        yield Line("git", f"sync would ask the remote {chosen}")
+
+
+def writing() -> Iterator[Line]:
+    """Whether the learner's files and the course's memory can be written, and whether there is room."""
+    memory = ROOT / ".tiny-llm"
+    places = [LEARNER, *(LEARNER / file for file in files_of(LEARNER)), *([memory] if memory.exists() else [ROOT])]
+    if memory.exists() and not memory.is_dir():
+        yield Line(
+            "writing", ".tiny-llm is a file, where the course's memory would be.", fix="mv .tiny-llm tiny-llm.old"
+        )
+        places.remove(memory)
+    if denied := [place.relative_to(ROOT).as_posix() for place in places if not os.access(place, os.W_OK)]:
+        text = f"cannot be written: {', '.join(denied[:3])}{' and others' * (len(denied) > 3)}."
+        tops = [name for name in denied if not any(name.startswith(f"{other}/") for other in denied)]
+        yield Line("writing", text, fix=f"chmod -R u+w {' '.join(tops)}", stops=any("src" in name for name in denied))
+    else:
+        yield Line("writing", "your files and the course's memory can be written")
+    free = shutil.disk_usage(ROOT).free
+    if free < ROOM:
+        yield Line("disk", f"{free / 1e9:.1f} GB are free; an update may need 1.", fix="pdm cache clear")
+    else:
+        yield Line("disk", f"{free / 1e9:.0f} GB are free")
+
+
+CHECKS: tuple[Check, ...] = (course, files, model, git, writing)

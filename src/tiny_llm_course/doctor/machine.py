@@ -1,0 +1,207 @@
+"""What `doctor` looks at on the machine: Python, the system, the packages, MLX, PyTorch, PDM."""
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from ..course import requirements
+from ..paths import COURSE, ROOT
+from .lines import Check, Line
+from .strangers import hiding
+
+PATIENCE = 30  # seconds for another program to answer
+MACOS, GLIBC = (14,), (2, 35)
+
+# In a process of its own: a broken MLX may end it in any way. Its last line is what it found out.
+ASK_MLX = """
+import json, sys
+import mlx.core as mx
+words = {"device": str(mx.default_device()), "libraries": []}
+sys.path.insert(0, sys.argv[1])
+from tiny_llm_course.course.requirements import is_here
+words |= {word: is_here(word) for word in ("metal", "cuda")}
+a = mx.ones((8, 8))
+words["sum"] = (a @ a).sum().item()
+try:
+    import psutil
+    words["libraries"] = sorted({m.path for m in psutil.Process().memory_maps()})
+except Exception:
+    pass
+print(json.dumps(words))
+"""
+
+
+def python() -> Iterator[Line]:
+    """Which Python runs."""
+    own = ".".join(map(str, sys.version_info[:3]))
+    if not (3, 11) <= sys.version_info[:2] < (3, 15):
+        yield Line("Python", f"{own}; the course needs 3.11 to 3.14.", fix="pdm use -f 3.12", stops=True)
+    else:
+        yield Line("Python", f"{own}, {sys.executable}")
+
+
+def system() -> Iterator[Line]:
+    """Whether MLX is built for this system."""
+    machine, needed = platform.machine(), "Apple silicon with macOS 14, or Linux with glibc 2.35, on x86-64 or ARM"
+    another = f"another machine: {needed}"
+    if sys.platform == "darwin":
+        release = platform.mac_ver()[0]
+        text = f"macOS {release}, {machine}"
+        if machine != "arm64":
+            text += ": MLX has no build for Intel. On Apple silicon, take a Python for arm64."
+            yield Line("system", text, fix="pdm use -f /opt/homebrew/bin/python3", stops=True)
+        elif _numbers(release) < MACOS:
+            yield Line(
+                "system", f"{text}; the course needs macOS 14.", fix="softwareupdate --install --all", stops=True
+            )
+        else:
+            yield Line("system", text)
+        return
+    name, number = platform.libc_ver()
+    text = f"{platform.system()}, {name or 'a C library other than glibc'} {number}, {machine}".replace(" ,", ",")
+    fits = sys.platform == "linux" and name == "glibc" and _numbers(number) >= GLIBC
+    if fits and machine in ("x86_64", "aarch64"):
+        yield Line("system", text)
+    else:
+        yield Line("system", f"{text}: MLX has no build for it.", fix=another, stops=True)
+
+
+def packages() -> Iterator[Line]:
+    """The course's packages, as installed and as pyproject.toml wants them."""
+    with (COURSE.parents[1] / "pyproject.toml").open("rb") as file:
+        wanted: list[str] = tomllib.load(file)["project"]["dependencies"]
+    # Without a condition: what every machine has.
+    plain = [entry for entry in wanted if ";" not in entry]
+    names = {re.split(r"[^\w.-]", entry)[0]: entry.partition("==")[2] for entry in plain}
+    missing = [name for name in names if _version(name) is None]
+    if missing:
+        yield Line("packages", f"not installed: {', '.join(missing)}.", fix="pdm install", stops=True)
+    for name, exact in names.items():
+        if exact and (own := _version(name)) not in (None, exact):
+            yield Line("packages", f"{name} is {own}; the course is made for {exact}.", fix="pdm install")
+    shown = [f"{name} {_version(name)}" for name in ("mlx", "numpy", "pytest") if _version(name)]
+    if shown and not missing:
+        yield Line("packages", ", ".join(shown))
+
+
+def mlx() -> Iterator[Line]:
+    """Whether MLX computes here, and on what."""
+    if find_spec("mlx") is None or any(path.stem == "mlx" for path in hiding()):
+        return  # said by the packages, or by what hides it
+    reinstall = "pdm sync --reinstall"
+    try:
+        done = _asked()
+    except subprocess.TimeoutExpired:
+        yield Line("MLX", f"does not answer within {PATIENCE} s.", fix=reinstall, stops=True)
+        return
+    if done.returncode or not done.stdout.strip():
+        last = [line for line in done.stderr.splitlines() if line.strip()]
+        why = last[-1].strip() if last else f"its process ended with {done.returncode}, and said nothing"
+        yield Line("MLX", f"cannot be used: {why}", fix=reinstall, stops=True)
+        return
+    found = json.loads(done.stdout.splitlines()[-1])
+    if found["sum"] != 512:
+        yield Line("MLX", "computes wrongly: 8 x 8 ones times themselves.", fix=reinstall, stops=True)
+        return
+    yield Line("MLX", f"default device: {'GPU' if 'gpu' in found['device'] else 'CPU'}; week 1 is graded on the CPU")
+    yield Line("BLAS", blas(found["libraries"]))
+    for word in ("metal", "cuda"):
+        yield _needed(word, found[word])
+
+
+def compiler() -> Iterator[Line]:
+    """Whether something compiles C++."""
+    yield _needed("compiler", requirements.is_here("compiler"))
+
+
+def _needed(word: str, there: bool) -> Line:
+    """The line of something that tasks or checks may require."""
+    needed = requirements.REQUIREMENTS[word]
+    text = "here" if there else f"not here: checks that need it are listed as not run here: needs {needed.text}"
+    return Line("C++" if word == "compiler" else needed.name, text, absent=not there)
+
+
+def own_blas() -> str:
+    """The same words as in doctor's line, for those who measure; NumPy's library, which a process may have, is another.
+
+    "not known" if MLX does not answer.
+    """
+    try:
+        return blas(json.loads(_asked().stdout.splitlines()[-1])["libraries"])
+    except (subprocess.TimeoutExpired, LookupError, ValueError):
+        return "not known"
+
+
+def _asked() -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", ASK_MLX, str(COURSE.parent)], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+    )
+
+
+def blas(libraries: list[str]) -> str:
+    """The library that multiplies matrices on the CPU, in words, from what a process with MLX has loaded."""
+    if sys.platform == "darwin":
+        return "Accelerate, Apple's own"
+    names = " ".join(os.path.basename(path).lower() for path in libraries)
+    for part, name in (("openblas", "OpenBLAS"), ("mkl", "Intel's MKL"), ("blis", "BLIS")):
+        if part in names:
+            return name
+    if "blas" in names:
+        return "the reference BLAS of MLX's package; large matrices are slow on the CPU"
+    return "not known"
+
+
+def pytorch() -> Iterator[Line]:
+    """Whether the second opinion is here; it is not imported, which would take seconds."""
+    if own := _version("torch"):
+        yield Line("PyTorch", f"{own}: pdm run test 1.1 --oracle torch asks it")
+        return
+    from ..install_torch import pinned_version
+
+    command = f"pdm run pip install torch=={pinned_version()}"
+    yield Line("PyTorch", f"not installed: its recorded answers stand in. To have it: {command}", absent=True)
+
+
+def pdm() -> Iterator[Line]:
+    """Whether the program that runs the commands is on the path."""
+    install = "pipx install 'pdm[locked]'"
+    found = shutil.which("pdm")
+    if found is None:
+        yield Line("pdm", "not on the PATH.", fix=install)
+        return
+    try:
+        done = subprocess.run(
+            [found, "--version"],
+            env={**os.environ, "PDM_CHECK_UPDATE": "0"},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        done = None
+    if done is None or done.returncode:
+        yield Line("pdm", f"{found} does not run.", fix=f"{install} --force")
+    else:
+        yield Line("pdm", (re.findall(r"\d+\.\d+\S*", done.stdout) or [done.stdout.strip()])[0])
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text))
+
+
+CHECKS: tuple[Check, ...] = (python, system, packages, mlx, compiler, pytorch, pdm)

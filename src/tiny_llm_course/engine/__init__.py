@@ -1,0 +1,1 @@
+"""The engine that the learner has built, run on a model."""

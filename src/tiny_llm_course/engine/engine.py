@@ -1,0 +1,244 @@
+"""Runs the engine that the learner has written, or the solved one: a checkpoint in, text out."""
+
+import dataclasses
+import importlib
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+
+from ..checkpoints.checkpoint import Checkpoint, load_checkpoint
+from ..course.nouns import Target
+from ..course.registry import UsageError, with_commands
+from ..grading.outside_tests import learners_code
+from ..learner import progress
+from ..paths import EMBEDDED_MODEL, LEARNER, ROOT, SOLUTION
+from ..programs import borrowing
+from ..programs.packages import SOLUTION_NAME, LearnerError, load_solution
+from . import stages
+from .pace import MINUTE, USUAL_TOKENS, Pace
+
+DTYPES = {"float32": mx.float32, "float16": mx.float16, "bfloat16": mx.bfloat16}
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """How to choose tokens; None takes the model's own setting, or else the default of `make_sampler`."""
+
+    temp: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    seed: int | None = None
+
+
+@dataclasses.dataclass
+class Answer:
+    """A text while it comes, and then how it came."""
+
+    pieces: Iterator[str]
+    pace: Pace
+    most: int  # tokens
+    tokens: int = 0
+    seconds: float = 0.0
+    stopped: str = "interrupted"
+
+    def summary(self) -> str:
+        """One line of figures. The time includes reading the prompt."""
+        pace = self.tokens / self.seconds if self.seconds else 0.0
+        plural = "s" * (self.tokens != 1)
+        return f"{self.tokens} token{plural} in {self.seconds:.1f} s, {pace:.1f} tokens/s; stopped: {self.stopped}"
+
+
+class Engine:
+    """A model and its tokenizer, built from a checkpoint by one of the two packages."""
+
+    def __init__(self, checkpoint: Checkpoint, solution: bool, stage: str | None = None) -> None:
+        """Build them, at a stage that is named or the furthest that is there.
+
+        Raises:
+            LearnerError: the learner's code is not finished, or failed.
+            UsageError: the checkpoint does not suit it, or there is no such stage.
+        """
+        self.stage = stages.choose(stage, solution)
+        self.checkpoint = checkpoint
+        self.package = SOLUTION if solution else LEARNER
+        self.borrowed = () if solution else progress.borrowed_tasks()
+        self._name = SOLUTION_NAME if solution else "tiny_llm"
+        if solution:
+            load_solution()
+        else:
+            sys.path.insert(0, str(LEARNER.parent))  # this checkout's, whatever else is installed
+            borrowing.install(self.borrowed)
+        with self.learners_code():
+            config = self._part("config", "ModelConfig").from_dict(checkpoint.config)
+            self.context_length: int = config.max_position_embeddings
+            self.model = self._target(self.stage.model)(config, checkpoint.weights)
+            self.tokenizer = self._part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text.
+
+        Raises:
+            UsageError: it has characters that are none: bytes from outside that were not UTF-8.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError("The text is not UTF-8.") from None
+        with self.learners_code():
+            ids = self.tokenizer.encode(text)
+            if not isinstance(ids, list) or not all(isinstance(number, int) for number in ids):
+                raise TypeError(f"ByteLevelBPE.encode gave {type(ids).__name__}, expected a list of ints")
+        return ids
+
+    def sampler(self, sampling: Sampling) -> Callable[..., mx.array]:
+        """The function that chooses tokens.
+
+        Raises:
+            UsageError: a setting is out of range.
+        """
+        given = {name: value for name, value in dataclasses.asdict(sampling).items() if value is not None}
+        with self.learners_code():
+            make_sampler = self._part("sampler", "make_sampler")
+            try:
+                chosen: Callable[..., mx.array] = make_sampler(**{"temp": 0.7, **self.checkpoint.sampling, **given})
+            except ValueError as error:
+                raise UsageError(str(error)) from error
+        return chosen
+
+    def answer(self, prompt: list[int], max_tokens: int | None, sampler: Callable[..., mx.array]) -> Answer:
+        """Continue a prompt. Its pieces raise a LearnerError where the logits are no numbers.
+
+        With None for max_tokens it has the usual number of them, and ends a minute after the first.
+
+        Raises:
+            UsageError: the prompt is empty or longer than the model's context.
+        """
+        if not prompt:
+            raise UsageError("The prompt is empty, but a model continues at least one token.")
+        if len(prompt) >= self.context_length:
+            raise UsageError(
+                f"The prompt has {len(prompt)} tokens, but the model takes fewer than {self.context_length}."
+            )
+        most = min(max_tokens or USUAL_TOKENS, self.context_length - len(prompt))
+        answer = Answer(iter(()), Pace(len(prompt)), most)
+        answer.pieces = self._pieces(answer, prompt, max_tokens, sampler)
+        return answer
+
+    def _pieces(
+        self, answer: Answer, prompt: list[int], max_tokens: int | None, sampler: Callable[..., mx.array]
+    ) -> Iterator[str]:
+        started = time.perf_counter()
+        with self.learners_code():
+            # It would leave out all added tokens, even Qwen3's <think>, which its chat template wants to see again.
+            detokenizer = self._part("tokenizer", "StreamingDetokenizer")(self.tokenizer, skip_special_tokens=False)
+            tokens = self._target(self.stage.generate)(
+                self.model,
+                prompt,
+                max_tokens or USUAL_TOKENS,
+                eos_ids=self.checkpoint.eos_ids,
+                context_length=self.context_length,
+                sampler=self._of_numbers(sampler),
+            )
+            late = False
+            for token in tokens:
+                answer.pace.token()
+                answer.tokens += 1
+                answer.seconds = time.perf_counter() - started
+                if token not in self.checkpoint.hidden_ids:
+                    yield _text(detokenizer.add(token))
+                if late := max_tokens is None and answer.tokens < answer.most and answer.pace.seconds > MINUTE:
+                    break
+            answer.seconds = time.perf_counter() - started
+            yield _text(detokenizer.finish())
+        if late:
+            answer.stopped = f"after a minute (--max-tokens {USUAL_TOKENS} goes on)"
+        elif answer.tokens == (max_tokens or USUAL_TOKENS):
+            answer.stopped = f"length limit ({answer.tokens} tokens)"
+        elif len(prompt) + answer.tokens >= self.context_length:
+            answer.stopped = f"the context is full ({self.context_length} tokens)"
+        else:
+            answer.stopped = "end of text"
+
+    def _of_numbers(self, sampler: Callable[..., mx.array]) -> Callable[..., mx.array]:
+        """The sampler, which is not asked where logits are no numbers: it would choose a token all the same."""
+
+        def choose(logits: mx.array, tokens: list[list[int]]) -> mx.array:
+            if not mx.isfinite(mx.logsumexp(logits)).item():  # -inf rules out a token, and does no harm
+                raise LearnerError(self._why_no_numbers())
+            return sampler(logits, tokens)
+
+        return choose
+
+    def _why_no_numbers(self) -> str:
+        weights, what = self.checkpoint.weights, "the logits are NaN or infinite"
+        if broken := next((name for name, w in weights.items() if not mx.isfinite(w).all().item()), ""):
+            return f"{self.checkpoint.folder}: {what}, as {broken} is not all numbers"
+        if mx.float16 in {weight.dtype for weight in weights.values()}:
+            return f"{self.checkpoint.folder}: {what} in float16, whose largest number is 65504; try --dtype float32"
+        more = () if self.package == SOLUTION else ("What the tests say of it:", "pdm run test")
+        return with_commands(f"{self.package.relative_to(ROOT).as_posix()}: {what}", *more)
+
+    def _target(self, target: Target) -> Any:
+        return self._part(target.module, target.name)
+
+    def _part(self, module: str, name: str) -> Any:
+        return getattr(importlib.import_module(f"{self._name}.{module}"), name)
+
+    def learners_code(self) -> AbstractContextManager[None]:
+        """What the package raises becomes a LearnerError."""
+        return learners_code(self.package)
+
+
+def _text(piece: Any) -> str:
+    if not isinstance(piece, str):
+        raise TypeError(f"StreamingDetokenizer gave {type(piece).__name__}, expected str")
+    return piece
+
+
+def load_engine(model: str | None, solution: bool, dtype: str | None, stage: str | None = None) -> Engine:
+    """The engine for a folder, a Hub id, or the embedded model.
+
+    Raises:
+        UsageError: there is no such model or stage, or the model cannot be read.
+    """
+    on_cpu = mx.default_device().type == mx.DeviceType.cpu
+    # On a CPU, MLX computes in float32 several times faster than in the half dtypes.
+    wanted = DTYPES[dtype] if dtype else mx.float32 if on_cpu else None
+    return Engine(load_checkpoint(find_model(model), wanted), solution, stage)
+
+
+def find_model(model: str | None) -> Path:
+    """The folder of a model that is named by its path, by its Hub id, or not at all."""
+    if model is None:
+        if not EMBEDDED_MODEL.is_dir():
+            where = EMBEDDED_MODEL.relative_to(ROOT).as_posix()
+            raise UsageError(
+                f"{where} is missing: `git checkout {where}` brings it back, or name a model with --model."
+            )
+        return EMBEDDED_MODEL
+    path = Path(model)
+    with suppress(OSError, RuntimeError, ValueError):  # too long, no such user, or no path at all
+        path = path.expanduser()
+        if model and path.exists():
+            return path
+    if not HUB_ID.fullmatch(model):
+        raise UsageError(f"{model or 'The empty name'} is neither a checkpoint's folder nor an id of the Hub.")
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        what = f"There is no folder {model}. If it is an id of the Hugging Face Hub"
+        raise UsageError(f"{what}: pdm run pip install huggingface_hub, and try again.") from None
+    try:
+        return Path(snapshot_download(model, allow_patterns=["*.json", "*.safetensors", "*.jinja"]))
+    except Exception as error:  # offline, unknown, not allowed: the hub has an exception for each
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UsageError(f"{model} is neither a folder nor to be had from the Hub: {reason}") from error

@@ -1,0 +1,31 @@
+"""Which of the engines runs that the days have built: the one that is named, or the furthest that is there."""
+
+from ..course.nouns import Stage
+from ..course.registry import UsageError, load_course
+from ..course.requirements import in_words, missing
+from ..learner import progress
+
+
+def choose(name: str | None, solution: bool) -> Stage:
+    """The stage of a name; without one the last that this machine runs and, for the learner, whose tasks have passed.
+
+    A borrowed task counts as passed. Where none has got so far, it is the first: running it says what is missing.
+
+    Raises:
+        UsageError: there is no such stage, or this machine has not what it needs.
+    """
+    stages = load_course().stages()
+    if name is not None:
+        known = {stage.name: stage for stage in stages}
+        if name not in known:
+            listed = ", ".join(f"{stage.name} ({stage.title})" for stage in stages)
+            raise UsageError(f"There is no stage {name!r}. There is: {listed}.")
+        if absent := missing(known[name].requires):
+            raise UsageError(f"The stage {name} cannot run here: it needs {in_words(absent)}.")
+        return known[name]
+    there = [stage for stage in stages if not missing(stage.requires) and (solution or all(map(_done, stage.needs)))]
+    return [stages[0], *there][-1]
+
+
+def _done(task_id: str) -> bool:
+    return progress.done(load_course().task(task_id))

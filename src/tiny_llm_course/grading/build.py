@@ -1,0 +1,148 @@
+"""Builds what of a package is not Python, before its tests run and outside of their time.
+
+A week of the registry names the program that builds, `build = "extension/build.py"`. It stands in the package beside
+its sources and is started there as `python build.py FOLDER`, with the compiler in CXX. What it leaves in FOLDER, which
+is `.build` beside it, is what the package loads; it puts its result there whole, as another process may be using the
+one before. It is started again when a source, the compiler, Python or MLX is another one.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import platform
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from ..course.findings import Finding, Kind, shortened
+from ..course.nouns import Task
+from ..course.registry import load_course
+from ..course.requirements import compiler, missing
+from ..paths import ROOT
+from .limits import run_command
+
+SECONDS = 300.0  # that a build may take
+MEMORY = 8 << 30
+TOLD = 3  # of a compiler's complaints
+ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.+)$", re.MULTILINE)
+LINKER = re.compile(r"^.*(?:[Uu]ndefined |error).*$", re.MULTILINE)
+
+
+def build_for(
+    tasks: Sequence[Task], packages: Iterable[Path], cancelled: threading.Event | None = None
+) -> dict[str, Finding]:
+    """Build what some tasks need of these packages; where that fails, the finding by the task's id.
+
+    Raises:
+        Cancelled: `cancelled` was set meanwhile.
+    """
+    wanted = {task.id: recipes(task) for task in tasks}
+    found: dict[str, Finding] = {}
+    for recipe in dict.fromkeys(recipe for names in wanted.values() for recipe in names):
+        failures = (build(package, recipe, cancelled=cancelled) for package in packages)
+        if failure := next(filter(None, failures), None):
+            found |= {task: failure for task, names in wanted.items() if recipe in names}
+    return found
+
+
+def recipes(task: Task) -> list[str]:
+    """The programs that build what a task stands on, which is its own or another task's that requires a compiler.
+
+    None where it cannot be built.
+    """
+    course = load_course()
+    used = [*map(course.task, course.needs(task.id)), task]
+    weeks = dict.fromkeys(course.week(each.week) for each in used if "compiler" in each.requires)
+    found = [week.build for week in weeks if week.build]
+    return found if found and not missing([*task.requires, "compiler"]) else []
+
+
+def build(
+    package: Path, recipe: str, *, seconds: float = SECONDS, cancelled: threading.Event | None = None
+) -> Finding | None:
+    """Build one package if it has changed; the finding if that does not work."""
+    program = package / recipe
+    folder = program.parent.relative_to(ROOT).as_posix()
+    try:
+        out = program.parent / ".build"
+        out.mkdir(exist_ok=True)
+        with _alone(out / "lock"), tempfile.TemporaryFile() as output:
+            state, built_from = _state(program), out / "built-from"
+            if built_from.is_file() and built_from.read_text(encoding="utf-8") == state:
+                return None
+            built_from.unlink(missing_ok=True)
+            why = run_command(
+                [sys.executable, str(program), str(out)],
+                seconds,
+                MEMORY,
+                folder=program.parent,
+                environment={"CXX": shlex.join(compiler()), "LC_ALL": "C"},
+                output=output,
+                cancelled=cancelled,
+            )
+            if not why:
+                built_from.write_text(state, encoding="utf-8")
+                return None
+            output.seek(0)
+            words = output.read().decode(errors="replace")
+    except OSError as error:
+        return Finding(Kind.NOT_BUILT, f"{folder} cannot be built: {error}", place=folder)
+    if why.startswith(("still", "used")):
+        return Finding(Kind.NOT_BUILT, f"{folder} cannot be built: {why}, the limit of a build", place=folder)
+    return _complaint(words, program.parent) or _last_words(words, folder, why)
+
+
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """While the block runs, no other process builds here."""
+    with lock.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _state(program: Path) -> str:
+    """A hash of all that the result depends on."""
+    asked = subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout
+    own = [*compiler(), asked, version("mlx"), sys.implementation.cache_tag, platform.machine()]
+    digest = hashlib.sha256("\0".join(map(str, own)).encode())
+    for file in sorted(program.parent.rglob("*")):
+        name = file.relative_to(program.parent)
+        hidden = any(part.startswith((".", "__pycache__")) for part in name.parts)
+        if file.is_file() and not hidden and (file == program or file.suffix != ".py"):
+            digest.update(f"{name.as_posix()}\0{hashlib.sha256(file.read_bytes()).hexdigest()}".encode())
+    return digest.hexdigest()
+
+
+def _complaint(words: str, folder: Path) -> Finding | None:
+    """The first of the compiler's complaints about the package's own files, with the line; None if there is none."""
+    own = []
+    for error in ERROR.finditer(words):
+        file = (folder / error["file"]).resolve()
+        if file.is_relative_to(folder.resolve()) and file.is_file():
+            place = (folder / file.relative_to(folder.resolve())).relative_to(ROOT)
+            own.append((f"{place.as_posix()}:{error['line']}", error["what"], _line(file, int(error["line"]))))
+    if not own:
+        return None
+    (first, what, line), *others = own[:TOLD]
+    more = [shortened(f"{where}  {complaint}") for where, complaint, _ in others]
+    headline = shortened(f"{first} does not compile: {what}")
+    return Finding(Kind.NOT_BUILT, headline, (shortened(line), *more), place=first)
+
+
+def _line(file: Path, number: int) -> str:
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    return lines[number - 1].strip() if number <= len(lines) else ""
+
+
+def _last_words(words: str, folder: str, why: str) -> Finding:
+    """The finding where no line is to blame: what the linker or the program that builds says."""
+    lines = [line.strip() for line in words.replace(f"{ROOT}/", "").splitlines() if line.strip()]
+    said = [line for line in lines if LINKER.match(line)] or lines[-1:] or [why]
+    told = tuple(map(shortened, said[1:TOLD]))
+    return Finding(Kind.NOT_BUILT, shortened(f"{folder} cannot be built: {said[0]}"), told, place=folder)

@@ -1,0 +1,235 @@
+"""The child process: grades one day with pytest and tells the harness what happens, one JSON object a line.
+
+Started as `python -m tiny_llm_course.grading.child`, with the JSON of a `Job` on stdin. What the learner prints is kept
+apart, labelled and capped; a crash writes the Python lines it happened on to the job's second pipe.
+"""
+
+import contextlib
+import dataclasses
+import faulthandler
+import io
+import json
+import os
+import signal
+import sys
+from collections.abc import Generator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from ..course.findings import Finding, Kind
+from ..course.nouns import Task
+from ..course.registry import load_course
+from ..learner import progress
+from ..programs.packages import NotImportable, program
+from ..testkit.variants import Variant, load_variants
+from .diagnosis import finding_of
+from .own_processes import signal_no_others
+from .own_settings import OWN_SETTINGS
+from .plugin import ABSENT, BROKEN, FINDING, GUARD, IMPORTING, TASK, graded_package
+from .worker import CHECK_BEGINS
+
+# What the tests of most days import: a process that is started ahead has it when its job comes.
+READY = ("hypothesis", "mlx.nn", "numpy")
+# More of the learner's prints is not passed on; the rest is counted.
+KEPT_LINES = 5
+KEPT_COLUMNS = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What a child is asked to grade."""
+
+    test_file: str
+    events: int  # the file descriptor to write to
+    trace: int  # the one for faulthandler
+    secret: str  # begins every event: what else is written to the pipe is not from here
+    broken: dict[str, dict[str, Any]]  # modules that cannot be imported, with the finding
+    pytest_args: list[str]
+
+
+class Prints(io.TextIOBase):
+    """Stands in for stdout and stderr while the learner's code runs; keeps a few lines and counts the others."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.count = 0
+        self._partial = ""
+
+    def write(self, text: str) -> int:
+        """Take some text."""
+        *whole, rest = (self._partial + text).split("\n")
+        self.count += len(whole)
+        self.lines += [line[:KEPT_COLUMNS] for line in whole[: KEPT_LINES - len(self.lines)]]
+        self._partial = rest[: KEPT_COLUMNS + 1]  # a line without an end must not fill the memory
+        return len(text)
+
+    def end_line(self) -> None:
+        """Count a last line that was not ended."""
+        if self._partial:
+            self.write("\n")
+
+    def writable(self) -> bool:
+        """It can be written to."""
+        return True
+
+
+class Reporter:
+    """The pytest plugin that sends the events."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.process = os.getpid()
+        self.prints: dict[str, Prints] = {}
+        self.failed: dict[str, Task] = {}
+        self.current = ""
+        self.settled: set[str] = set()
+
+    def send(self, event: str, **data: Any) -> None:
+        """One line to the harness, on a line of its own; a process that the learner's code has forked says nothing."""
+        if os.getpid() == self.process:
+            os.write(self.job.events, f"\n{self.job.secret}{json.dumps({'event': event, **data})}\n".encode())
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Hand the plugin what only this process knows."""
+        config.stash[BROKEN] = {module: Finding.from_json(data) for module, data in self.job.broken.items()}
+        config.stash[IMPORTING] = lambda module: self.send("importing", module=module)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Tests that use, while they are imported, what of the learner's cannot be imported: none of them can run."""
+        report = yield
+        call: pytest.CallInfo[Any] | None = getattr(report, "call", None)
+        if call and call.excinfo and isinstance(error := call.excinfo.value, NotImportable):
+            self.send("broken", finding=finding_of(error, graded_package(collector.config)).to_json())
+        return report
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Say how many checks each task has, those that can be run here and those that cannot, and why."""
+        counts: dict[str, tuple[int, int, list[str]]] = {}
+        for item in items:
+            here, absent, words = counts.get(item.stash[TASK].id, (0, 0, []))
+            lacks = item.stash.get(ABSENT, ())
+            counts[item.stash[TASK].id] = here + (not lacks), absent + bool(lacks), [*dict.fromkeys([*words, *lacks])]
+        self.send("collected", counts=counts)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
+        """Announce each task, and look for its mistake after its last check."""
+        task = item.stash[TASK]
+        if task.id != self.current:
+            self.current = task.id
+            self.send("task", task=task.id)
+        self.send("begins", check=item.name)
+        result = yield
+        if (nextitem is None or nextitem.stash[TASK].id != task.id) and task.id in self.failed:
+            found, culprits = self._diagnosed(item, task)
+            named = [[v.name, v.fact, v.question] for v in found]
+            self.send("mistakes", task=task.id, found=named, culprits=[need.id for need in culprits])
+        return result
+
+    def _diagnosed(self, item: pytest.Item, task: Task) -> tuple[list[Variant], list[Task]]:
+        """The diagnosis; none by a program that has replaced what the diagnosis is made with."""
+        guard = item.config.stash[GUARD]
+        try:
+            diagnosed = diagnose(task)
+        except Exception:
+            if guard.restore():
+                return [], []
+            raise
+        return ([], []) if guard.restore() else diagnosed
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """Keep the learner's prints; a task that is not started or cannot be run needs no second check to say so."""
+        task = item.stash[TASK].id
+        if task in self.settled:
+            pytest.skip("not started, or it cannot be run")
+        with contextlib.suppress(OSError):  # what native code writes from here on belongs to this check
+            os.write(1, CHECK_BEGINS.encode())
+        prints = self.prints.setdefault(task, Prints())
+        stdout, stderr = sys.stdout, sys.stderr
+        sys.stdout = sys.stderr = prints
+        try:
+            return (yield)
+        finally:
+            sys.stdout, sys.stderr = stdout, stderr
+            prints.end_line()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost: after the plugin has made its finding
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Send each check's result."""
+        report = yield
+        if report.when == "call" or report.failed:
+            task = item.stash[TASK]
+            finding = item.stash.get(FINDING, None) if report.failed else None
+            if finding and (finding.blocker or finding.place):
+                self.settled.add(task.id)
+            elif report.failed:
+                self.failed[task.id] = task
+            elif report.skipped and task.id not in self.settled:
+                finding = Finding(Kind.STOPPED, "your code skipped the check, which is not a way to pass it")
+            prints = self.prints.get(task.id, Prints())
+            self.send(
+                "check",
+                task=task.id,
+                outcome=report.outcome,
+                finding=finding.to_json() if finding else None,
+                prints=[prints.count, prints.lines],
+            )
+        return report
+
+
+def diagnose(task: Task) -> tuple[list[Variant], list[Task]]:
+    """The known mistakes that the learner's program equals, by itself; and the tasks whose mistakes it suffers from."""
+    try:
+        subject = program(task.program)
+    except (NotImportable, AttributeError):  # the file cannot be imported, or the function is gone
+        return [], []
+    course = load_course()
+    borrowed = progress.borrowed()  # these are right already
+    needs = [course.task(need) for need in course.needs(task.id) if need not in borrowed]
+    return load_variants(task).diagnosis(subject, needs)
+
+
+def main() -> int:
+    """Wait for the job, grade, and tell."""
+    for name in READY:
+        import_module(name)
+    words = sys.stdin.read()  # which is at its end then, as if it were closed
+    if not words:
+        return 0  # whoever started it has no job for it, or has gone
+    job = Job(**json.loads(words))
+    for pipe in (job.events, job.trace):
+        os.set_inheritable(pipe, False)
+    faulthandler.enable(file=job.trace)
+    # The harness asks for the current line before it ends a child that takes too long or too much.
+    faulthandler.register(signal.SIGUSR1, file=job.trace)
+    leave, own = os._exit, os.getpid()
+
+    def recorded_exit(status: int) -> None:
+        if os.getpid() == own:  # and not a process that the learner's code has forked
+            faulthandler.dump_traceback(file=job.trace)
+        leave(status)
+
+    os._exit = recorded_exit  # type: ignore[assignment]
+    signal_no_others()
+    reporter = Reporter(job)
+    # Our own prints stay apart from pytest's: `-s` switches its capturing off, faulthandler is set up above.
+    # Nobody reads its tracebacks, which it would lay out for seconds if a message is long.
+    ours = (*OWN_SETTINGS, "-s", "--tb=native", "-p", "no:faulthandler", "-p", "no:cacheprovider")
+    args = [job.test_file, *ours, *job.pytest_args]
+    status = int(pytest.main(args, plugins=[reporter]))
+    reporter.send("end", status=status)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""What an exception of a graded test means to the learner."""
+
+import dataclasses
+import itertools
+import os
+import re
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from ..course.findings import WIDTH, CheckFailed, Finding, Kind, shortened
+from ..course.nouns import Task
+from ..course.places import module_path
+from ..course.registry import load_course
+from ..paths import ROOT
+from ..programs.packages import NotImportable
+from ..testkit.checks import CASE_NOTE
+
+MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
+
+
+def finding_of(error: BaseException, package: Path) -> Finding:
+    """Put an exception into words; `package` is the graded one, whose lines are the learner's."""
+    if isinstance(error, CheckFailed):
+        return error.finding
+    if isinstance(error, NotImportable):
+        return _not_importable(error, package)
+    frames = learner_frames(error, package)
+    if isinstance(error, BaseExceptionGroup) and not frames:  # hypothesis: the same inputs gave different answers
+        return dataclasses.replace(finding_of(error.exceptions[0], package), indirect=True)
+    if task := _stub_of(error):
+        what = error if isinstance(error, NotImplementedError) else task.label
+        return Finding(Kind.NOT_STARTED, f"not started: {what}", blocker=task.id)
+    name = type(error).__name__
+    case = next((n.removeprefix(CASE_NOTE) for n in getattr(error, "__notes__", []) if n.startswith(CASE_NOTE)), "")
+    if isinstance(error, SystemExit):
+        return Finding(Kind.STOPPED, f"your code left the program with sys.exit({error.code!r})", frames=frames)
+    if frames:
+        return Finding(Kind.RAISED, f"raised {name}: {first_line(error)}".rstrip(": "), case=case, frames=frames)
+    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+        file = module_path(package, error.obj.__name__.partition(".")[2])
+        return Finding(Kind.NO_IMPORT, f"{file.relative_to(ROOT).as_posix()} defines no {error.name}")
+    if isinstance(error, TypeError) and "argument" in str(error):
+        return Finding(Kind.RAISED, f"cannot be called as its signature was: {first_line(error)}", case=case)
+    if isinstance(error, TypeError) and "not callable" in str(error):
+        return Finding(Kind.RAISED, f"cannot be called: {first_line(error)}", case=case)
+    # Not in the learner's lines: MLX computing what they returned, or a check that could not cope with it.
+    return Finding(Kind.RAISED, f"{name} after your code returned: {first_line(error)}", case=case, indirect=not case)
+
+
+def _stub_of(error: BaseException) -> Task | None:
+    """The task whose stub raised an error: in Python with its id first, elsewhere by what its statement does.
+
+    An extension's exception begins with the id, too; a compiler quotes what the stub says, and that becomes an error.
+    """
+    if not isinstance(error, RuntimeError):
+        return None
+    in_python = isinstance(error, NotImplementedError)
+    match = re.search(r"^(\d+\.\d+\.\d+)" if in_python else r'(?:^|")(\d+\.\d+\.\d+) ', str(error))
+    tasks = [task for task in load_course().tasks() if in_python or not task.target.is_python]
+    return next((task for task in tasks if match and task.id == match[1]), None)
+
+
+def _not_importable(error: NotImportable, package: Path) -> Finding:
+    cause = error.cause
+    if isinstance(cause, Finding):
+        return cause
+    path = module_path(package, error.module)
+    file = path.relative_to(ROOT).as_posix()
+    if isinstance(cause, str):
+        return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {cause}", place=file)
+    if isinstance(cause, SyntaxError):
+        where = Path(cause.filename) if cause.filename else path
+        if where.is_relative_to(package):  # perhaps a file of the learner's own that this one imports
+            place = where.relative_to(ROOT).as_posix() + (f":{cause.lineno}" if cause.lineno else "")
+            lines = (shortened(cause.text.strip()),) if cause.text else ()
+            return Finding(Kind.NO_IMPORT, f"{place} is not Python: {cause.msg}", lines, place=place)
+    if missing := _missing(cause, package):
+        return missing
+    frames = learner_frames(cause, package)
+    # The file whose own lines raised: perhaps one of the learner's that this one imports.
+    tried = [frame for frame in _own(cause, package) if frame.name == "<module>"]
+    place = f"{_relative(tried[-1])}:{tried[-1].lineno}" if tried else file
+    file = place.partition(":")[0]
+    if isinstance(cause, SystemExit):
+        headline = f"{file} calls sys.exit({cause.code!r}) while it is imported"
+        return Finding(Kind.NO_IMPORT, headline, frames=frames, place=place)
+    what = f"{type(cause).__name__}: {first_line(cause)}"
+    return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {what}", frames=frames, place=place)
+
+
+def _missing(error: BaseException, package: Path) -> Finding | None:
+    """The finding if a file imports what a task should have defined: then that task is at fault, and not the file."""
+    match = MISSING.match(str(error)) if isinstance(error, ImportError) else None
+    for task in load_course().tasks() if match else ():
+        if match and (task.program.name, task.program.module) == match.groups():
+            file = (package / task.program.file).relative_to(ROOT).as_posix()
+            frames = learner_frames(error, package)
+            return Finding(Kind.NO_IMPORT, f"{file} defines no {task.program.name}", frames=frames, blocker=task.id)
+    return None
+
+
+def learner_frames(error: BaseException, package: Path) -> tuple[str, ...]:
+    """The graded package's own lines on the way to an error, innermost last: `src/tiny_llm/basics.py:12  code`."""
+    own = _own(error, package)
+    lines = [shortened(f"{_relative(frame)}:{frame.lineno}  {frame.line or ''}".rstrip()) for frame in own]
+    return tuple(line for line, _ in itertools.groupby(lines))  # a comprehension is a frame of its own
+
+
+def _own(error: BaseException, package: Path) -> list[traceback.FrameSummary]:
+    return [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(package)]
+
+
+def _relative(frame: traceback.FrameSummary) -> str:
+    return Path(frame.filename).relative_to(ROOT).as_posix()
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message that says something, with paths as seen from the checkout."""
+    try:
+        message = str(error)
+    except Exception:
+        return "(its message cannot be printed)"
+    beginning = message[: 100 * WIDTH].strip()  # of perhaps a hundred million characters
+    return shortened((beginning.splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", ""))

@@ -1,0 +1,124 @@
+"""Runs a command in a child process, within limits of time and memory; and the tree of processes that one begins."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from ..paths import ROOT
+from .deaths import signal_words
+
+TICK = 0.02  # seconds between two looks at the child
+STEP = 1.0  # seconds that one look counts at most: a machine that slept did not compute
+FAMILY = 0.25  # seconds between two looks for what it has started, which goes through all processes of the machine
+
+
+class Cancelled(Exception):
+    """Nobody waits for the verdict any more."""
+
+
+class Tree:
+    """A child process in a process group of its own, and all that it has started, also in groups of their own."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._looked = 0.0
+        self._members: list[psutil.Process] = []
+        with contextlib.suppress(psutil.Error):  # it has ended already
+            self._members.append(psutil.Process(pid))
+
+    def resident(self) -> int:
+        """The memory that all of them hold, in bytes; what two of them share counts twice."""
+        if time.monotonic() - self._looked > FAMILY:
+            self._look()
+        return sum(_resident(process) for process in self._members)
+
+    def end(self) -> None:
+        """End them all."""
+        self._look()
+        # The whole group, with what was started too lately to be seen. (macOS refuses for a group that has ended.)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._pid, signal.SIGKILL)
+        for process in self._members:
+            with contextlib.suppress(psutil.Error):  # which looks whether it is still the same one
+                process.kill()
+
+    def _look(self) -> None:
+        """Find those that are new, and forget those that have ended; one whose parent has ended stays known."""
+        found: dict[psutil.Process, None] = {}
+        for process in self._members:
+            if process.is_running() and process not in found:
+                found[process] = None
+                with contextlib.suppress(psutil.Error):
+                    found |= dict.fromkeys(process.children(recursive=True))
+        self._members = list(found)
+        self._looked = time.monotonic()
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def run_limited(module: str, arguments: Sequence[str], seconds: float, memory: int) -> str:
+    """Run `python -m tiny_llm_course.MODULE` with these arguments, everything that it prints thrown away.
+
+    Returns:
+        Nothing if it ended as it should, else why it did not, as a part of a sentence.
+    """
+    return run_command([sys.executable, "-m", f"tiny_llm_course.{module}", *arguments], seconds, memory)
+
+
+def run_command(
+    command: Sequence[str],
+    seconds: float,
+    memory: int,
+    *,
+    folder: Path = ROOT,
+    environment: Mapping[str, str] | None = None,
+    output: int | IO[bytes] = subprocess.DEVNULL,
+    cancelled: threading.Event | None = None,
+) -> str:
+    """Run a command in a folder; what it prints goes to `output`. Returns what `run_limited` does.
+
+    Raises:
+        Cancelled: `cancelled` was set meanwhile.
+    """
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={"PYTHONBREAKPOINT": "0", **os.environ, **(environment or {})},
+        process_group=0,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+    )
+    tree = Tree(process.pid)
+    busy, last = 0.0, time.monotonic()
+    try:
+        while process.poll() is None:
+            time.sleep(TICK)
+            if cancelled and cancelled.is_set():
+                raise Cancelled
+            now = time.monotonic()
+            busy, last = busy + min(now - last, STEP), now
+            if busy > seconds:
+                return f"still running after {seconds:g} s"
+            if tree.resident() > memory:
+                return f"used more than {memory / (1 << 30):.3g} GB of memory"
+        if process.returncode < 0:
+            return f"the process crashed: {signal_words(-process.returncode)}"
+        return "" if process.returncode == 0 else f"the process ended with exit code {process.returncode}"
+    finally:
+        tree.end()
+        process.wait()

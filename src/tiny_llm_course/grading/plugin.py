@@ -1,0 +1,212 @@
+"""The pytest plugin: makes the day tests grade the learner's package, or with `--solution` the solved one.
+
+It is loaded by pyproject.toml, so that `pytest tests/week1/test_day1.py` and an editor's test runner grade as
+`pdm run test` does; that command adds the child process with its limits, and the report.
+"""
+
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..course.findings import CheckFailed, Finding, Kind
+from ..course.nouns import Task
+from ..course.places import day_of, recordings_path
+from ..course.requirements import in_words, missing
+from ..learner import progress
+from ..paths import LEARNER, SOLUTION, make_importable
+from ..programs import borrowing
+from ..programs.packages import NotImportable, import_learner, put_broken, put_package
+from ..testkit.recordings import MODES, Recordings
+from .diagnosis import finding_of
+from .guard import Guard, import_oracles
+from .traps import Traps
+
+TASK = pytest.StashKey[Task]()
+ABSENT = pytest.StashKey[tuple[str, ...]]()  # what the check needs and this machine has not
+FINDING = pytest.StashKey[Finding]()
+TRAPS = pytest.StashKey[Traps]()
+GUARD = pytest.StashKey[Guard]()
+RECORDINGS = pytest.StashKey[dict[Path, Recordings]]()
+BORROWED = pytest.StashKey[frozenset[str]]()
+# Set by the child process: files known not to be importable, and who is told which one is imported ("" after the last).
+BROKEN = pytest.StashKey[dict[str, Finding]]()
+IMPORTING = pytest.StashKey[Callable[[str], None]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--solution`, `--oracle` and `--task`."""
+    group = parser.getgroup("tiny-llm")
+    group.addoption("--solution", action="store_true", help="grade solutions/tiny_llm instead of src/tiny_llm")
+    group.addoption("--oracle", choices=MODES, default="recorded", help="PyTorch's answers: recorded, live, or record")
+    group.addoption("--task", action="append", default=[], metavar="ID", help="grade only this task (repeatable)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the package to grade first on the path, and the references in the places of what is borrowed."""
+    make_importable()
+    config.addinivalue_line("markers", "needs(*words): what the check needs of the machine, beyond its task")
+    config.addinivalue_line("markers", "on(device): MLX's default device while the check is called")
+    package = graded_package(config)
+    sys.path.insert(0, str(package.parent))
+    borrowed = () if config.getoption("--solution") else progress.borrowed_tasks()
+    borrowing.install(borrowed)
+    config.stash[BORROWED] = frozenset(task.id for task in borrowed)
+    config.stash[TRAPS] = Traps([package])
+    if package == LEARNER:
+        config.stash[TRAPS].close(SOLUTION)
+    config.stash[GUARD] = Guard()
+    config.stash[RECORDINGS] = {}
+    config.stash.setdefault(BROKEN, {})
+    config.stash.setdefault(IMPORTING, lambda module: None)
+
+
+def graded_package(config: pytest.Config) -> Path:
+    """The folder of the package that this run grades."""
+    return SOLUTION if config.getoption("--solution") else LEARNER
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
+    """Before a day's tests are imported: set traps and guard, then import the files that its tasks are written in."""
+    if not (day := day_of(module_path)):
+        return
+    import mlx.core as mx
+
+    # The one device that every machine has, with the same arithmetic everywhere. A check may ask for another.
+    mx.set_default_device(mx.cpu)
+    stash = parent.config.stash
+    stash[TRAPS].set(name for task in day.tasks for name in task.forbidden)
+    used = import_oracles(module_path, graded_package(parent.config))
+    stash[GUARD].note()
+    broken = stash[BROKEN]
+    known = sorted(module.removesuffix(".__init__") for module in broken)  # a folder before what is in it
+    for module in dict.fromkeys([*known, *(task.program.module for task in day.tasks), *used]):
+        if finding := next((broken[one] for one in (module, *_folders(module)) if one in broken), None):
+            put_broken(module, NotImportable(module, finding))
+            continue
+        stash[IMPORTING](module)
+        import_learner(module)
+        if replaced := stash[GUARD].restore():
+            put_broken(module, NotImportable(module, f"it replaces {replaced}, which the tests rely on"))
+    put_package(graded_package(parent.config))
+    stash[IMPORTING]("")
+
+
+def _folders(module: str) -> list[str]:
+    """The files without which there is no such module, as "kernels.__init__" and "__init__"."""
+    parts = module.split(".")
+    return [".".join([*parts[:depth], "__init__"]) for depth in range(len(parts), -1, -1)]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give each graded test its task, by its name, and leave out the tasks that are not asked for."""
+    for item in items:
+        day = day_of(item.path)
+        for task in day.tasks if day else ():
+            if item.name.startswith(f"test_{task.tests}_"):
+                item.stash[TASK] = task
+                if task.id in config.stash[BORROWED]:  # the reference would pass, and prove nothing
+                    item.add_marker(pytest.mark.skip(reason=f"borrowed (pdm run return {task.id})"))
+        if absent := missing(required(item)):
+            item.stash[ABSENT] = absent
+            item.add_marker(pytest.mark.skip(reason=f"not run here: needs {in_words(absent)}"))
+    # A task's checks stand together, so that its end is seen.
+    graded = iter(sorted((i for i in items if TASK in i.stash), key=lambda i: _place(i.stash[TASK])))
+    items[:] = [next(graded) if TASK in item.stash else item for item in items]
+    if wanted := config.getoption("--task"):
+        kept = [item for item in items if TASK in item.stash and item.stash[TASK].id in wanted]
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+    config.stash[GUARD].note()  # the tests themselves, too
+
+
+def required(item: pytest.Item) -> tuple[str, ...]:
+    """What a test needs of the machine: what its task requires, and what its marks say."""
+    words = [word for mark in item.iter_markers("needs") for word in mark.args]
+    of_task = item.stash[TASK].requires if TASK in item.stash else ()
+    return tuple(dict.fromkeys([*of_task, *words, *["gpu"] * (_device(item) == "gpu")]))
+
+
+def _device(item: pytest.Item) -> str:
+    mark = item.get_closest_marker("on")
+    return str(mark.args[0]) if mark else ""
+
+
+@contextmanager
+def _on_its_device(item: pytest.Item) -> Iterator[None]:
+    """While the block runs, MLX's default device is the one that the check is marked with."""
+    if not (wanted := _device(item)):
+        yield
+        return
+    import mlx.core as mx
+
+    before = mx.default_device()
+    mx.set_default_device(getattr(mx, wanted))
+    try:
+        yield
+    finally:
+        mx.set_default_device(before)
+
+
+def _place(task: Task) -> tuple[int, ...]:
+    return tuple(map(int, task.id.split(".")))
+
+
+@pytest.fixture
+def pytorch(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """An oracle: `pytorch(function, *inputs)` gives what `function(torch, *inputs)` gives, by default as recorded."""
+    files = request.config.stash[RECORDINGS]
+    day = day_of(request.path)
+    assert day
+    path = recordings_path(day)
+    if path not in files:
+        files[path] = Recordings(path, request.config.getoption("--oracle"))
+    return lambda function, *args, **kwargs: files[path].answer(request.node.name, function, *args, **kwargs)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep what was recorded."""
+    options = session.config.option
+    complete = not (options.keyword or options.markexpr or options.task or session.testsfailed)
+    complete = complete and not any(ABSENT in item.stash for item in session.items)
+    for recordings in session.config.stash[RECORDINGS].values():
+        recordings.save(complete)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Arm the traps of the test's task; a caught call fails the test even if the learner's code swallowed the error.
+
+    So does anything of the harness that is not what it was.
+    """
+    traps, guard = item.config.stash[TRAPS], item.config.stash[GUARD]
+    task = item.stash.get(TASK, None)
+    traps.armed, traps.hits = frozenset(task.forbidden if task else ()), []
+    try:
+        with _on_its_device(item):
+            yield
+        if traps.hits:
+            raise traps.hits[0]
+    finally:
+        traps.armed = frozenset()
+        if task and (replaced := guard.restore()):
+            headline = f"your code replaces {replaced}, which the tests rely on"
+            raise CheckFailed(Finding(Kind.FORBIDDEN, headline))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say in one line what failed, for a graded test."""
+    report = yield
+    if call.excinfo and not report.skipped and TASK in item.stash:
+        finding = finding_of(call.excinfo.value, graded_package(item.config))
+        item.stash[FINDING] = finding
+        if not finding.unexpected:  # an editor shows the verdict, not the harness's own lines
+            report.longrepr = finding.text()
+    return report

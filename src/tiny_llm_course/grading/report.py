@@ -1,0 +1,249 @@
+"""What a learner reads after grading: one screen, the first thing to mend first."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+
+from ..course.findings import Finding, Kind
+from ..course.nouns import Day, Task
+from ..course.places import chapter
+from ..course.registry import load_course
+from ..course.requirements import missing
+from ..course.results import SETTLED, TaskResult
+from ..paths import LEARNER, ROOT
+from ..source.written import where
+from ..terminal.screen import say
+
+MARKS = {
+    "passed": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "not started": ("○", "yellow"),
+    "waiting": ("~", "yellow"),
+    "not run": ("~", "yellow"),
+    "not run here": ("-", "yellow"),
+    "borrowed": ("⇢", "yellow"),
+}
+
+Line = partial[None]  # prints it
+SCREEN = 60  # rows of a run, at most, if one task alone does not take more
+LEARNERS = LEARNER.relative_to(ROOT).as_posix()
+HEADING, SUM = 2, 3  # rows of them, with the empty one that keeps them apart
+
+
+def report_heading(day: Day, package: str, gap: bool = False) -> None:
+    """Print which day is graded; at once, as grading can take a while. `gap` keeps it apart from the day before."""
+    if gap:
+        say()
+    say(f"Week {day.week}, day {day.number}: {day.title}  ({package})", bold=True)
+    say()
+
+
+def faults(results: Iterable[TaskResult]) -> dict[str, Finding]:
+    """The files that cannot be imported, for which some of these tasks could not be run: by their places, told once."""
+    found = [r.finding for r in results if not r.borrowed and r.finding and r.finding.place]
+    return {finding.place: finding for finding in found}
+
+
+def report_fault(fault: Finding) -> None:
+    """Print why a file cannot be imported."""
+    say(f"✗ {fault.headline}", colour="red", bold=True)
+    for line in _facts(fault):
+        line()
+
+
+@dataclass
+class Room:
+    """What a run may still print about its tasks beyond one line for each, so that all of it stays on one screen."""
+
+    rows: int
+    several: bool  # days, of which those with nothing to mend have one line each
+    used: bool = False
+
+    @classmethod
+    def of(cls, tasks: Iterable[Task]) -> "Room":
+        """For a run of these tasks."""
+        ids = [(task.week, task.day) for task in tasks]
+        days = len(set(ids))
+        return cls(SCREEN - len(ids) - (HEADING + 1) * days - SUM, days > 1)
+
+    def takes(self, rows: int) -> bool:
+        """Whether there is room for so many, which are then gone. The first that asks always gets it."""
+        fits = rows <= self.rows or not self.used
+        if fits:
+            self.rows -= rows
+            self.used = True
+        return fits
+
+
+def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding], room: Room) -> None:
+    """Print the verdicts of a day, after the `faults` that have not been told yet."""
+    for fault in broken.values():
+        report_fault(fault)
+    statuses = {result.status for result in results}
+    if room.several and not broken and len(results) > 1 and statuses in ({"passed"}, {"not started"}, {"borrowed"}):
+        _report_alike(results)
+        room.rows += len(results) - 1
+        return
+    for _, group in groupby(results, lambda r: _in_one_line(r) if room.several else r.task.id):
+        alike = list(group)
+        if len(alike) > 1:
+            mark, colour = MARKS[alike[0].status]
+            ids = ", ".join(result.task.id for result in alike)
+            say(f"{mark} {ids}: {verdict(alike[0])}", colour=colour, bold=alike[0].status == "failed")
+            room.rows += len(alike) - 1
+        else:
+            report_task(alike[0], package, room)
+    room.rows -= sum(1 + len(_facts(fault)) for fault in broken.values())
+    if not room.several:
+        _report_references(results)
+        _report_day(results, package, broken)
+
+
+def _in_one_line(result: TaskResult) -> str:
+    """What one line can say of several tasks: that a file cannot be imported, or what is missing here; else the id."""
+    words = verdict(result)
+    several = result.status == "not run here" or words.endswith(("cannot be imported", "cannot be built"))
+    return words if several else result.task.id
+
+
+def _report_references(results: Iterable[TaskResult]) -> None:
+    """Print which of the tasks that were used are borrowed."""
+    if used := {need for result in results if not result.borrowed for need in result.on_reference}:
+        in_order = [task.id for task in load_course().tasks() if task.id in used]
+        say(f"⇢ on the reference, as you have borrowed them: {', '.join(in_order)}", colour="yellow")
+
+
+def _report_day(results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding]) -> None:
+    say()
+    passed = sum(r.status == "passed" for r in results)
+    counted = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed{_not_here(results)}."
+    line = counted if results else "Nothing is written yet."
+    if following := _following(results, broken):
+        line += f" Next: {following[0]}."
+    elif all(result.borrowed for result in results):
+        line += f" Next: pdm run return {' '.join(r.task.id for r in results)}"
+    elif package == LEARNERS:
+        line += " Next: pdm run status"
+    say(line, colour="green" if passed and all(r.status in ("passed", "not run here") for r in results) else None)
+
+
+def _not_here(results: Iterable[TaskResult]) -> str:
+    count = sum(result.status == "not run here" for result in results)
+    return f", {count} not run here" if count else ""
+
+
+def report_sum(results: Sequence[TaskResult], package: str) -> None:
+    """Print what came of several days."""
+    say()
+    _report_references(results)
+    borrowed = sum(result.borrowed for result in results)
+    line = f"{sum(r.status == 'passed' for r in results)} of {len(results)} tasks passed in all{_not_here(results)}"
+    line += f", {borrowed} borrowed." if borrowed else "."
+    if following := _following(results, {}):
+        line += f" Next: {following[0]}."
+    elif package == LEARNERS:
+        line += " Next: pdm run status"
+    say(line, bold=True)
+
+
+def _following(results: Sequence[TaskResult], broken: Mapping[str, Finding]) -> list[str]:
+    """What is to be done, in order."""
+    unfinished = [load_course().task(r.first) for r in results if r.status not in SETTLED]
+    labels = [task.label for task in unfinished if not missing(task.requires)]
+    return [*(f"mend {place}" for place in {**broken, **faults(results)}), *labels]
+
+
+def _report_alike(results: Sequence[TaskResult]) -> None:
+    """Print one line for tasks in a row that have all passed, or are borrowed, or that nobody has begun."""
+    first, last = results[0], results[-1]
+    mark, colour = MARKS[first.status]
+    whole = len(results) == len(load_course().day(first.task.week, first.task.day).tasks)
+    which = f"{first.task.id} to {last.task.id}" if whole else ", ".join(result.task.id for result in results)
+    if first.status == "passed":
+        count = {key: sum(getattr(result, key) for result in results) for key in ("checks", "passed", "absent")}
+        words = tuple(dict.fromkeys(word for result in results for word in result.missing))
+        say(f"{mark} {which}: {verdict(TaskResult(first.task, missing=words, **count))}", colour=colour)
+    elif first.status == "borrowed":
+        named = f"{first.task.week}.{first.task.day}" if whole else " ".join(result.task.id for result in results)
+        say(f"{mark} {which}: borrowed (pdm run return {named} to write them yourself)", colour=colour)
+    else:
+        say(f"{mark} {which}: {first.status} · read {chapter(first.task)}", colour=colour)
+
+
+def report_task(result: TaskResult, package: str, room: Room | None = None) -> None:
+    """Print the verdict of a task, and what there is to say about it, if there is room."""
+    mark, colour = MARKS[result.status]
+    line, details = f"{mark} {result.task.label}: {verdict(result)}", _details(result, package)
+    if room and details and not room.takes(len(details)):
+        line, details = f"{line} · pdm run test {result.task.id}", []
+    say(line, colour=colour, bold=result.status == "failed")
+    for detail in details:
+        detail()
+
+
+def _details(result: TaskResult, package: str) -> list[Line]:
+    task, finding = result.task, result.finding
+    if result.status not in ("failed", "not started") or result.suffers:
+        return []
+    lines = []
+    if finding and result.status == "failed":
+        lines += [partial(say, f"    {finding.headline}"), *_facts(finding)]
+        if finding.kind != Kind.FORBIDDEN:
+            for _, fact, question in result.mistakes:
+                lines.append(partial(say, f"    Your output equals what you get when {fact}.", bold=True))
+                lines.append(partial(say, f"    {question}"))
+        lines += _prints(*result.prints, result.passed + result.failed)
+    place = f"code {where(task.target, package)} · read {chapter(task)} · hint: pdm run hint {task.id}"
+    return [*lines, partial(say, f"    {place}")]
+
+
+def verdict(result: TaskResult) -> str:
+    """A task's status in words, with its checks counted."""
+    count = f"{result.failed} of {result.checks} checks"
+    match result.status:
+        case "passed":
+            checks = f"passed, {result.checks} check{'s' * (result.checks > 1)}"
+            return f"{checks}; {result.not_here}" if result.not_here else checks
+        case "not run here":
+            return result.not_here
+        case "waiting" if result.finding:
+            return f"waits for {load_course().task(result.finding.blocker).label}"
+        case "not run" if result.finding and result.finding.blocker:
+            return f"not run, {result.finding.headline}"
+        case "not run" if result.finding:
+            return f"not run, {result.finding.barred}"
+        case "not run":
+            return f"not run, {result.passed} of {result.checks} checks passed before the tests were stopped"
+        case "failed" if result.culprits:
+            return f"failed, {count}; this task is right, {' and '.join(result.culprits)} which it uses is not"
+        case "borrowed":
+            return f"borrowed (pdm run return {result.task.id} to write it yourself)"
+        case "failed" if result.finding and result.finding.place:
+            return f"failed, {result.finding.barred}"
+        case "failed" if result.passed + result.failed == result.checks:
+            return f"failed, {count}"
+        case status:
+            return status
+
+
+def _facts(finding: Finding) -> list[Line]:
+    lines = [
+        partial(say, f"      {line}", cut=finding.kind in (Kind.NOT_BUILT, Kind.NO_IMPORT)) for line in finding.lines
+    ]
+    if finding.case:
+        lines.append(partial(say, f"      case      {finding.case}"))
+    return lines + [partial(say, f"      {frame}", cut=True) for frame in few(finding.frames)]
+
+
+def few(frames: Sequence[str]) -> list[str]:
+    """The outermost and innermost lines of a long way to an error."""
+    return list(frames) if len(frames) <= 4 else [*frames[:2], "...", *frames[-2:]]
+
+
+def _prints(count: int, lines: Sequence[str], checks: int) -> list[Line]:
+    if not count:
+        return []
+    first = f", the first {len(lines)}" * (count > len(lines))
+    head = f"    your code printed {count} line{'s' * (count > 1)} in {checks} check{'s' * (checks != 1)}{first}:"
+    return [partial(say, head), *(partial(say, f"      | {line}", cut=True) for line in lines)]

@@ -1,0 +1,118 @@
+"""How far a learner is: the state of every task, from the learner's files and the verdicts that are remembered."""
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Mapping
+
+from ..course.nouns import Task
+from ..course.registry import load_course
+from ..course.requirements import in_words, missing
+from ..doctor.missing import restoring
+from ..paths import LEARNER, ROOT
+from ..source.code import fingerprint
+from ..source.written import holds_stub, where
+from . import progress
+
+PACKAGE = LEARNER.relative_to(ROOT).as_posix()
+
+
+class State(enum.Enum):
+    """What a task's mark says; the value is the mark."""
+
+    DONE = "✓"
+    FAILING = "✗"
+    NOT_STARTED = "○"
+    BORROWED = "⇢"
+    TO_GRADE = "~"
+    NOT_HERE = "-"
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """The state of a task, in a mark and in words."""
+
+    state: State
+    words: str
+    blocker: str = ""  # the id of a task that it needs, which nobody has begun
+
+
+def standings() -> dict[str, Standing]:
+    """Every task's standing by its id, in the order of the course."""
+    borrowed = progress.borrowed()
+    return {task.id: _standing(task, borrowed) for task in load_course().tasks()}
+
+
+def _standing(task: Task, borrowed: frozenset[str]) -> Standing:
+    if task.id in borrowed:
+        return Standing(State.BORROWED, "borrowed")
+    known = progress.verdict(task.id)
+    same = known is not None and known.code == fingerprint(task, LEARNER)
+    if known and same and known.status == "passed":
+        return Standing(State.DONE, "done")
+    if absent := missing(task.requires):
+        return Standing(State.NOT_HERE, f"not run here: needs {in_words(absent)}")
+    if not _has_file(task):
+        return Standing(State.NOT_STARTED, "its file is gone")
+    if holds_stub(task, LEARNER) and not same:
+        return Standing(State.NOT_STARTED, "not started")
+    if not known:
+        # Grading it would say no more than that: sending the learner there would be sending them in a circle.
+        for need in load_course().needs(task.id):
+            if need not in borrowed and holds_stub(load_course().task(need), LEARNER):
+                return Standing(State.TO_GRADE, f"written, waits for {need}", need)
+        return Standing(State.TO_GRADE, "written, not graded yet")
+    if not same:
+        return Standing(State.TO_GRADE, f"changed since it {known.status}")
+    if not known.culprits:
+        return Standing(State.FAILING, "failing")
+    names = " and ".join(known.culprits)
+    if all(progress.status_of(culprit) == "failed" for culprit in known.culprits):
+        return Standing(State.FAILING, f"fails by {names}")
+    return Standing(State.TO_GRADE, f"failed by {names}, changed since")
+
+
+def minutes_left(tasks: Iterable[Task], board: Mapping[str, Standing]) -> int:
+    """What the tasks may take that are neither done nor borrowed, and that can be run here."""
+    nothing_to_do = (State.DONE, State.BORROWED, State.NOT_HERE)
+    return sum(task.minutes for task in tasks if board[task.id].state not in nothing_to_do)
+
+
+def next_task(board: Mapping[str, Standing]) -> Task | None:
+    """What to do now: what fails or waits for a verdict, else what is not started, else what is borrowed.
+
+    Nothing that cannot be run here, or that waits for such a task.
+    """
+    course = load_course()
+    tasks = [task for task in course.tasks() if board[board[task.id].blocker or task.id].state is not State.NOT_HERE]
+    for states in ((State.FAILING, State.TO_GRADE), (State.NOT_STARTED,), (State.BORROWED,)):
+        for task in tasks:
+            if board[task.id].state in states:
+                return course.task(board[task.id].blocker or task.id)
+    return None
+
+
+def next_step(board: Mapping[str, Standing]) -> tuple[str, str]:
+    """Why, and the one command to type next."""
+    task = next_task(board)
+    if task is None:
+        all_of_it = "all that can be run here" if any(s.state is State.NOT_HERE for s in board.values()) else "all"
+        return f"{all_of_it} is done, run what you have built", 'pdm run generate "Once upon a time"'
+    match board[task.id].state:
+        case State.BORROWED:
+            return f"{task.label} is still borrowed: write it yourself", f"pdm run return {task.id}"
+        case State.NOT_STARTED if not _has_file(task):
+            (command,) = restoring([LEARNER / task.target.file])
+            return f"{task.label}: {board[task.id].words}", command
+        case State.NOT_STARTED:
+            return f"write {task.label}, {where(task.target, PACKAGE)}", f"pdm run test {task.id}"
+        case State.FAILING:
+            return f"mend {task.label}, {where(task.target, PACKAGE)}", f"pdm run test {task.id}"
+    of_the_day = load_course().day(task.week, task.day).tasks
+    others = [other for other in of_the_day if board[other.id].state is State.TO_GRADE and not board[other.id].blocker]
+    if len(others) > 1:
+        return f"{len(others)} tasks of day {task.day} wait for a verdict", f"pdm run test {task.week}.{task.day}"
+    return f"{task.label}: {board[task.id].words}", f"pdm run test {task.id}"
+
+
+def _has_file(task: Task) -> bool:
+    return (LEARNER / task.target.file).exists()

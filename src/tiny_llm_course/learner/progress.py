@@ -1,0 +1,165 @@
+"""What the course remembers about a learner: a small file, ignored by git, whose loss costs nothing but the memory.
+
+`hints` counts the hints shown of each task, `tasks` keeps each task's last verdict and the fingerprint of the code that
+it was given for, `borrowed` lists the tasks that run on the reference. Whatever else the file holds is left alone.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from ..course.nouns import Task
+from ..course.registry import load_course
+from ..course.requirements import missing
+from ..course.results import TaskResult
+from ..paths import LEARNER, ROOT
+from ..source.code import fingerprint
+from ..source.written import holds_stub
+
+FORGOTTEN = "Nothing of this is remembered, as .tiny-llm cannot be written to. What helps: pdm run doctor"
+FILE = ROOT / ".tiny-llm" / "progress.json"
+
+Status = Literal["passed", "failed"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What grading said of a task, of which code, and which tasks it uses were to blame."""
+
+    status: Status
+    code: str
+    culprits: tuple[str, ...] = ()
+
+
+def load() -> dict[str, Any]:
+    """All that is remembered; nothing if the file is missing or damaged."""
+    try:
+        data = json.loads(FILE.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def save(data: dict[str, Any]) -> bool:
+    """Remember, and say whether that worked; a checkout that cannot be written to remembers nothing, and works.
+
+    Whoever reads the file meanwhile finds the old one or the new one, whole.
+    """
+    try:
+        FILE.parent.mkdir(exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix="progress-", suffix=".tmp", dir=FILE.parent)
+    except OSError:
+        return False
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(json.dumps(data, indent=1) + "\n")
+        os.replace(name, FILE)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        if not isinstance(error, OSError):
+            raise
+        return False
+    return True
+
+
+def hints_seen(task: str) -> int:
+    """How many hints of a task have been shown."""
+    count = _table(load(), "hints").get(task, 0)
+    return count if isinstance(count, int) else 0
+
+
+def hint_shown(task: str, rung: int) -> None:
+    """Remember that the hints up to this rung have been shown."""
+    data = load()
+    save({**data, "hints": {**_table(data, "hints"), task: rung}})
+
+
+def prepare(results: Iterable[TaskResult], whole: bool) -> None:
+    """Before grading: note what is borrowed, what a stub, and, if all checks are run, which code the verdict is for."""
+    lent = borrowed()
+    for result in results:
+        result.borrowed = result.task.id in lent
+        result.on_reference = tuple(need for need in load_course().needs(result.task.id) if need in lent)
+        result.stub = holds_stub(result.task, LEARNER)
+        result.code = (fingerprint(result.task, LEARNER) or "") if whole else ""
+
+
+def record(results: Iterable[TaskResult]) -> bool:
+    """Remember the verdicts that grading gave, each for the code that was graded; whether that worked.
+
+    A task that waits for another one, or is not run because of one or of a file, has no verdict any more. One whose
+    code has changed meanwhile, or of which not all checks were run, keeps the verdict that it had; so does one that
+    cannot be run here.
+    """
+    data = load()
+    before = _table(data, "tasks")
+    tasks = dict(before)
+    for result in results:
+        task = result.task
+        if not result.code or result.code != fingerprint(task, LEARNER):
+            continue
+        if result.status in ("passed", "failed"):
+            tasks[task.id] = {"status": result.status, "code": result.code}
+            if result.culprits:
+                tasks[task.id]["culprits"] = list(result.culprits)
+        elif result.status == "not started" or (result.finding and result.status in ("waiting", "not run")):
+            tasks.pop(task.id, None)
+    return tasks == before or save({**data, "tasks": tasks})
+
+
+def verdict(task_id: str) -> Verdict | None:
+    """A task's last verdict; None if there is none."""
+    match _table(load(), "tasks").get(task_id):
+        case {"status": "passed" | "failed" as status, "code": str(code), **more}:
+            return Verdict(status, code, tuple(task.id for task in _tasks(more.get("culprits"))))
+    return None
+
+
+def status_of(task_id: str) -> Status | None:
+    """ "passed" or "failed" if that is the verdict on the task's code as it is now, else None."""
+    known = verdict(task_id)
+    if known is None or known.code != fingerprint(load_course().task(task_id), LEARNER):
+        return None
+    return known.status
+
+
+def done(task: Task) -> bool:
+    """Whether a task has passed as it is now, or is borrowed."""
+    return status_of(task.id) == "passed" or task.id in borrowed()
+
+
+def settled(task: Task) -> bool:
+    """Whether nothing is left to do on this machine: the task is done, or cannot be run here."""
+    return done(task) or bool(missing(task.requires))
+
+
+def borrowed() -> frozenset[str]:
+    """The ids of the tasks that run on the reference."""
+    return frozenset(task.id for task in borrowed_tasks())
+
+
+def borrowed_tasks() -> tuple[Task, ...]:
+    """The tasks that run on the reference, in the order of the course."""
+    return _tasks(load().get("borrowed"))
+
+
+def remember_borrowed(ids: Iterable[str]) -> bool:
+    """Remember that these tasks and no others run on the reference; whether that worked."""
+    chosen = set(ids)
+    return save({**load(), "borrowed": [task.id for task in load_course().tasks() if task.id in chosen]})
+
+
+def _tasks(ids: Any) -> tuple[Task, ...]:
+    """The tasks with these ids, in the order of the course; none if that is no list."""
+    return tuple(task for task in load_course().tasks() if isinstance(ids, list) and task.id in ids)
+
+
+def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
+    table = data.get(key)
+    return table if isinstance(table, dict) else {}

@@ -1,0 +1,155 @@
+"""Importing the two packages: the learner's `tiny_llm`, and the solution under the name `tiny_llm_solution`.
+
+A learner's file that cannot be imported must not take the other files of the day with it. Its place is taken by a
+module that raises what the import raised, whenever something of it is used.
+"""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import _lru_cache_wrapper
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..course.findings import Finding
+from ..course.nouns import Target
+from ..paths import SOLUTION
+
+SOLUTION_NAME = "tiny_llm_solution"
+
+
+class NotImportable(Exception):
+    """Something of a file was used that cannot be imported; `cause` is what the import raised, or what is known."""
+
+    def __init__(self, module: str, cause: BaseException | Finding | str) -> None:
+        super().__init__(f"{Target(module, '').file} cannot be imported: {cause}")
+        self.module = module
+        self.cause = cause
+
+
+class LearnerError(Exception):
+    """The learner's engine is not finished or failed; the message is what to print."""
+
+
+class BrokenModule(ModuleType):
+    """Stands where a module would stand, and raises as soon as something of it is used."""
+
+    def __init__(self, name: str, error: NotImportable) -> None:
+        super().__init__(name)
+        self.error = error
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        # A new one each time: raised again and again, one exception would drag an ever longer traceback along.
+        raise NotImportable(self.error.module, self.error.cause)
+
+
+def import_learner(module: str) -> None:
+    """Import `tiny_llm.<module>`, or put a BrokenModule in its place and in that of the folder that cannot be."""
+    name, folder = f"tiny_llm.{module}", module.rpartition(".")[0]
+    if name in sys.modules:
+        return
+    if folder:
+        import_learner(folder)
+        if isinstance(broken := sys.modules[f"tiny_llm.{folder}"], BrokenModule):
+            put_broken(module, broken.error)
+            return
+    try:
+        importlib.import_module(name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: sys.exit() in a file is a mistake like any other
+        put_broken(module, error if isinstance(error, NotImportable) else NotImportable(module, error))
+
+
+def put_broken(module: str, error: NotImportable) -> None:
+    """Let `tiny_llm.<module>` raise this error whenever something of it is used."""
+    placeholder = BrokenModule(f"tiny_llm.{module}", error)
+    sys.modules[placeholder.__name__] = placeholder
+    folder, _, name = placeholder.__name__.rpartition(".")
+    if folder in sys.modules:
+        setattr(sys.modules[folder], name, placeholder)
+
+
+def put_package(folder: Path) -> None:
+    """Where `tiny_llm` itself cannot be imported, let the stand-ins of its modules be found all the same."""
+    if "tiny_llm" not in sys.modules:
+        package = ModuleType("tiny_llm")
+        package.__path__ = [str(folder)]
+        sys.modules["tiny_llm"] = package
+
+
+def load_package(name: str, folder: Path) -> ModuleType:
+    """The package in `folder` under another name, beside whatever `tiny_llm` is in this process."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(
+            name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
+        assert spec
+        assert spec.loader
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def load_solution() -> ModuleType:
+    """The solved package as `tiny_llm_solution`."""
+    return load_package(SOLUTION_NAME, SOLUTION)
+
+
+def program(target: Target, package: str = "tiny_llm") -> Any:
+    """The function, method or class that a target names."""
+    if package == SOLUTION_NAME:
+        load_solution()
+    found: Any = importlib.import_module(f"{package}.{target.module}")
+    for part in target.name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def installed(target: Target, replacement: Callable[..., Any]) -> AbstractContextManager[None]:
+    """While the block runs, `tiny_llm` has another program as the target, wherever and as whatever it was imported."""
+    return all_installed({target: replacement})
+
+
+@contextmanager
+def all_installed(replacements: Mapping[Target, Callable[..., Any]]) -> Iterator[None]:
+    """The same for several targets."""
+    places: list[tuple[Any, str, Any, Any]] = []  # a module or class, a name in it, what it stands and shall stand for
+    functions: dict[int, tuple[Any, Any]] = {}
+    for target, replacement in replacements.items():
+        original = program(target)
+        *path, last = target.name.split(".")
+        if path:
+            places.append((program(Target(target.module, ".".join(path))), last, original, replacement))
+        else:
+            functions[id(original)] = original, replacement
+    for module in _modules():
+        found = [(key, functions[id(value)]) for key, value in vars(module).items() if id(value) in functions]
+        places += [(module, key, *both) for key, both in found]
+    for holder, key, _, replacement in places:
+        setattr(holder, key, replacement)
+    _forget()
+    try:
+        yield
+    finally:
+        for holder, key, original, _ in places:
+            setattr(holder, key, original)
+        _forget()
+
+
+def _modules() -> list[ModuleType]:
+    """The modules of `tiny_llm` that have been imported."""
+    return [module for name, module in sys.modules.items() if name.startswith("tiny_llm.")]
+
+
+def _forget() -> None:
+    """Empty the caches of `tiny_llm`: what they hold was computed by another program."""
+    for module in _modules():
+        for value in vars(module).values():
+            if isinstance(value, _lru_cache_wrapper):
+                value.cache_clear()

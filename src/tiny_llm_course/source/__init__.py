@@ -1,0 +1,1 @@
+"""Code as text: what it defines, stubs made of it, versions of it merged."""

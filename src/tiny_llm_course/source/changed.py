@@ -1,0 +1,58 @@
+"""A change of a text: old words, which must stand in it exactly once, and new ones. It knows of no language."""
+
+import textwrap
+from collections.abc import Sequence
+
+Edit = tuple[str, str]  # the old words and the new ones
+
+
+class DoesNotApply(ValueError):
+    """A change does not fit the text; the message says why."""
+
+
+def changed(text: str, edits: Sequence[Edit]) -> str:
+    """The text after some changes, one after the other.
+
+    Old words of one line may be a part of it. Several lines are whole lines, at whatever indentation they stand. New
+    lines are indented as the place is.
+
+    Raises:
+        DoesNotApply: some old words do not stand there exactly once.
+    """
+    for old, new in edits:
+        text = _whole_lines(text, _lines(old), _lines(new)) if "\n" in old else _within_a_line(text, old, _lines(new))
+    return text
+
+
+def _lines(words: str) -> list[str]:
+    """The lines of old or new words, as far left as they go; several may have a line break before and behind them."""
+    return textwrap.dedent(words).strip("\n").split("\n") if "\n" in words else [words]
+
+
+def _within_a_line(text: str, old: str, new: list[str]) -> str:
+    _must_be_once(text.count(old), old)
+    before, after = text.split(old)
+    margin = _margin(before.rpartition("\n")[2] + old)
+    return before + f"\n{margin}".join(new) + after
+
+
+def _whole_lines(text: str, old: list[str], new: list[str]) -> str:
+    lines = text.split("\n")
+    places = [i for i, line in enumerate(lines) if lines[i : i + len(old)] == _indented(old, _margin(line))]
+    _must_be_once(len(places), f"{old[0]}...")
+    (first,) = places
+    lines[first : first + len(old)] = _indented(new, _margin(lines[first]))
+    return "\n".join(lines)
+
+
+def _must_be_once(times: int, old: str) -> None:
+    if times != 1:
+        raise DoesNotApply(f"{old!r} stands {times} times")
+
+
+def _margin(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" "))]
+
+
+def _indented(lines: list[str], margin: str) -> list[str]:
+    return [margin + line if line else line for line in lines]

@@ -1,0 +1,101 @@
+"""The code that tasks run: fingerprints, which tell whether it is still the same, and why it cannot be read."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..course.nouns import Task
+from ..course.registry import load_course
+from ..paths import ROOT
+from .language import Reach
+from .languages import language_of
+
+
+class Code:
+    """The learner's package; each of its files as it was when it was first asked for."""
+
+    def __init__(self, package: Path) -> None:
+        self._package = package
+        self._texts: dict[str, str | OSError] = {}
+        self._reaches: dict[str, list[tuple[str, Reach]]] = {}
+        self._targets: dict[str, set[str]] = {}
+        for task in load_course().tasks():
+            self._targets.setdefault(task.target.file, set()).add(task.target.name)
+
+    def fingerprint(self, task: Task) -> str | None:
+        """A hash of a task's code: its target, and what that uses of the learner's files that is no other task's.
+
+        Comments, docstrings and layout leave it as it is: a sync that brings a better docstring takes nobody's tick.
+        None if the target's file cannot be read.
+        """
+        if isinstance(self._text(task.target.file), OSError):
+            return None
+        parts = [part for file, reach in self._reached(task) for part in (file, *reach.code)]
+        return hashlib.sha256("\0".join(parts).encode(errors="backslashreplace")).hexdigest()
+
+    def with_needs(self, task: Task) -> str:
+        """A hash of all that a task runs: its own code and that of the tasks that it needs."""
+        return " ".join(str(self.fingerprint(each)) for each in _with_needs(task))
+
+    def files(self, tasks: Iterable[Task]) -> list[str]:
+        """The files of the package that hold code of these tasks or of what they need."""
+        needed = {need.id: need for task in tasks for need in _with_needs(task)}
+        files = {need.target.file for need in needed.values()}
+        return sorted(files | {file for need in needed.values() for file, _ in self._reached(need)})
+
+    def problems(self, tasks: Iterable[Task]) -> list[str]:
+        """A line on each file of these tasks that is missing or cannot be read."""
+        return [problem for file in self.files(tasks) if (problem := self._problem(file))]
+
+    def _reached(self, task: Task) -> list[tuple[str, Reach]]:
+        """The files that hold code of a task, each with what of it counts."""
+        if task.id not in self._reaches:
+            found = self._reaches[task.id] = []
+            waiting: list[tuple[str, str | None]]
+            waiting = [(part.file, part.name) for part in dict.fromkeys([task.target, task.program])]
+            for file, name in waiting:  # which grows meanwhile
+                language, text = language_of(file), self._text(file)
+                if language and isinstance(text, str):
+                    found.append((file, language.reach(text, file, name, self._targets)))
+                    more = dict.fromkeys(found[-1][1].files)
+                    waiting += [(one, None) for one in more if (one, None) not in waiting]
+        return self._reaches[task.id]
+
+    def _text(self, file: str) -> str | OSError:
+        if file not in self._texts:
+            try:
+                self._texts[file] = _read(self._package / file)
+            except OSError as error:
+                self._texts[file] = error
+        return self._texts[file]
+
+    def _problem(self, file: str) -> str:
+        path, text, language = self._package / file, self._text(file), language_of(file)
+        shown = (path.relative_to(ROOT) if path.is_relative_to(ROOT) else path).as_posix()
+        if isinstance(text, FileNotFoundError):
+            return f"{shown} is not there"
+        if isinstance(text, OSError):
+            return f"{shown} cannot be read: {text.strerror}"
+        fault = language.fault(text) if language else ""
+        return fault and f"{shown}{fault}"
+
+
+def fingerprint(task: Task, package: Path) -> str | None:
+    """The fingerprint of a task's code as it is now."""
+    return Code(package).fingerprint(task)
+
+
+def text_of(file: Path) -> str | None:
+    """A file with newlines as line ends, what is not UTF-8 in it escaped; None if it cannot be read."""
+    try:
+        return _read(file)
+    except OSError:
+        return None
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="surrogateescape").lstrip("\ufeff")
+
+
+def _with_needs(task: Task) -> list[Task]:
+    return [task, *map(load_course().task, load_course().needs(task.id))]

@@ -1,0 +1,22 @@
+"""The languages in which a learner writes, by the ends of their files. All other files are data."""
+
+from pathlib import PurePosixPath
+
+from ..course.nouns import Target
+from .language import Language
+from .marked import Marked
+from .python import Python
+
+CPP = Marked("throw std::runtime_error({});", fence="cpp")
+METAL = Marked("#error {}", fence="cpp")
+LANGUAGES: dict[str, Language] = {".py": Python(), ".cpp": CPP, ".h": CPP, ".metal": METAL}
+
+
+def language_of(file: str) -> Language | None:
+    """The language of a file, by its path; None for data."""
+    return LANGUAGES.get(PurePosixPath(file).suffix)
+
+
+def language_of_target(target: Target) -> Language:
+    """The language of a target: the registry takes no others."""
+    return LANGUAGES[PurePosixPath(target.file).suffix]

@@ -1,0 +1,173 @@
+"""Languages that are not taken apart: comments enclose the learner's parts, `// --- your code: NAME` to `// --- end`.
+
+All else in such a file is given. In a part that nobody has written stands one statement, which names the task.
+"""
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from posixpath import dirname, join, normpath
+
+from ..course.nouns import Target, Task
+from .language import ITS_END, YOUR_CODE, Language, MergeLines, Reach
+from .merge.functions import Kept, Merged
+from .reset import plain, with_lines
+
+Lines = tuple[str, ...]
+
+GIVEN = "// --- given"  # in a file in which no task has a part: all of it is handed out
+BEGINS = re.compile(rf"\s*// {YOUR_CODE}: (\S+)\s*")
+ENDS = re.compile(rf"\s*// {ITS_END}\s*")
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
+STRING = r'"(?:\\.|[^"\\\n])*"'
+TOKEN = re.compile(
+    r"(?P<skipped>//[^\n]*|/\*.*?\*/|\s+)"
+    rf"|{STRING}|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'|\w+"
+    r"|<<=|>>=|\+\+|--|&&|\|\||<<|>>|->|::|[-+*/%&|^<>=!]=|.",
+    re.DOTALL,
+)
+RETURNS = re.compile(r"(?:^|[;{}] )return\b[^;{}]*; $")  # at the end of code
+
+
+@dataclass(frozen=True)
+class Marked(Language):
+    """A language with `//` for comments.
+
+    `unwritten` is the statement that stands for a part that is not written, with {} for the task's label in quotes.
+    """
+
+    unwritten: str
+    fence: str
+
+    def stub(self, text: str, tasks: Mapping[str, Task], solved: Collection[str], needed: Collection[Target]) -> str:
+        """Each part becomes one statement, such as `throw std::runtime_error("2.4.1 Axpy");`."""
+        lines, parts = text.split("\n"), _parts(text)
+        if missing := tasks.keys() - parts:
+            name = min(missing)
+            raise ValueError(f"there is no // {YOUR_CODE}: {name}, which is the target of {tasks[name].id}")
+        if foreign := parts.keys() - tasks:
+            raise ValueError(f"{min(foreign)} is marked as the learner's, and is the target of no task")
+        if text.count(YOUR_CODE) > len(parts):
+            raise ValueError(f"a mark is not written as // {YOUR_CODE}: NAME")
+        if not tasks and GIVEN not in map(str.strip, lines):
+            raise ValueError(f"no task writes in it: if all of it is given, a line {GIVEN} says so")
+        for name, (first, last) in sorted(parts.items(), key=lambda part: part[1], reverse=True):
+            if name not in solved:
+                margin = lines[first - 2][: -len(lines[first - 2].lstrip())]
+                lines[first - 1 : last] = [margin + self._statement(tasks[name])]
+        return "\n".join(lines)
+
+    def holds_stub(self, text: str, task: Task) -> bool:
+        """A statement in a comment, or behind a return, was left over; one for the compiler stops it anywhere."""
+        region = self.region(text, task.target.name)
+        before, found, _ = _code(text if region is None else region).partition(_code(self._statement(task)))
+        return bool(found) and (self.unwritten.startswith("#") or not RETURNS.search(before))
+
+    def reach(self, text: str, file: str, name: str | None, targets: Mapping[str, Collection[str]]) -> Reach:
+        """The target's part and what is given; also of the files that it includes by a name in quotes."""
+        try:
+            given, parts = _taken_apart(text)
+        except ValueError:
+            given, parts = text, {}
+        if name not in (None, *parts):  # its marks are gone
+            given = text
+        files = [normpath(join(dirname(file), included)) for included in INCLUDE.findall(text)]
+        return Reach([_code(given), *(_code("\n".join(parts[one])) for one in parts if one == name)], files)
+
+    def span(self, text: str, name: str) -> tuple[int, int] | None:
+        """The lines between the marks."""
+        try:
+            return _parts(text).get(name)
+        except ValueError:
+            return None
+
+    def merge(self, base: str | None, mine: str, new: str, merge_lines: MergeLines) -> Merged:
+        """What is given becomes upstream's, line by line where the learner has changed it; what is written stays."""
+        both = Merged(mine, kept=[Kept("the whole file", "you and upstream both changed it")])
+        try:
+            (was, _), (has, own), (comes, fresh) = map(_taken_apart, (base or "", mine, new))
+            written = {name: lines for name, lines in own.items() if not self._is_unwritten(lines)}
+            given = comes if has in (was, comes) else has if was == comes else merge_lines(was, has, comes)
+            there = own if given is None else _parts(given)
+        except ValueError:  # a mark is gone
+            text = merge_lines(base or "", mine, new)
+            return both if text is None else Merged(text)
+        if given is None:
+            return both
+        if lost := written.keys() - there:
+            return Merged(mine, kept=[Kept(min(lost), "upstream removed it; you wrote in it")])
+        merged = Merged(_put_together(given, {**own, **fresh, **written}))
+        merged.added = [name for name in there if name not in own]
+        merged.removed = [name for name in own if name not in there]
+        merged.taken = [name for name in there if name in own and (given != has or name not in written)]
+        return merged
+
+    def reset(self, text: str, stub: str, name: str) -> tuple[str, str]:
+        """The part between the marks."""
+        span, lines = self.span(plain(text), name), (self.region(stub, name) or "").split("\n")
+        if span is None:
+            raise ValueError(f"has lost a mark, // {YOUR_CODE}: {name} or // {ITS_END}")
+        if self.region(plain(text), name) == "\n".join(lines):
+            return text, ""
+        return with_lines(text, *span, lines), ""
+
+    def listing(self, text: str, name: str) -> str:
+        """What is given above the part: from the last line at the margin that follows an empty one."""
+        span = self.span(text, name)
+        if span is None:
+            raise ValueError(f"there is no {name}")
+        above = text.split("\n")[: span[0] - 2]
+        starts = [i for i, line in enumerate(above) if line[:1].strip() and not (i and above[i - 1].strip())]
+        return "".join(f"{line}\n" for line in above[starts[-1] if starts else 0 :])
+
+    def signatures(self, text: str, name: str) -> Mapping[str, str]:
+        """The same."""
+        return {name: self.listing(text, name)} if self.span(text, name) else {}
+
+    def _statement(self, task: Task) -> str:
+        return self.unwritten.format(json.dumps(task.label, ensure_ascii=False))
+
+    def _is_unwritten(self, lines: Lines) -> bool:
+        return re.sub(STRING, '""', "\n".join(lines).strip()) == self.unwritten.format('""')
+
+
+def _parts(text: str) -> dict[str, tuple[int, int]]:
+    """The first and the last line of each of the learner's parts; a ValueError if the marks do not fit together."""
+    found: dict[str, tuple[int, int]] = {}
+    name, first = "", 0
+    for number, line in enumerate(text.split("\n"), 1):
+        begins, ends = BEGINS.fullmatch(line), ENDS.fullmatch(line)
+        if begins and (name or begins[1] in found):
+            raise ValueError(f"line {number}: {name or begins[1]} {'has no end' if name else 'begins twice'}")
+        if ends and not name:
+            raise ValueError(f"line {number}: '// {ITS_END}' where nothing has begun")
+        if begins:
+            name, first = begins[1], number + 1
+        elif ends:
+            found[name] = first, number - 1
+            name = ""
+    if name:
+        raise ValueError(f"{name} has no end")
+    return found
+
+
+def _taken_apart(text: str) -> tuple[str, dict[str, Lines]]:
+    """What is given, with the marks, and the lines between these; a ValueError if they do not fit together."""
+    lines = text.split("\n")
+    parts = {name: tuple(lines[first - 1 : last]) for name, (first, last) in _parts(text).items()}
+    for first, last in reversed(_parts(text).values()):
+        del lines[first - 1 : last]
+    return "\n".join(lines), parts
+
+
+def _put_together(given: str, parts: Mapping[str, Lines]) -> str:
+    lines = given.split("\n")
+    for name, (first, last) in reversed(_parts(given).items()):
+        lines[first - 1 : last] = parts[name]
+    return "\n".join(lines)
+
+
+def _code(text: str) -> str:
+    """A text without comments and layout."""
+    return " ".join(token[0] for token in TOKEN.finditer(text) if token["skipped"] is None)

@@ -1,0 +1,1 @@
+"""Three-way merges of one file, function by function."""

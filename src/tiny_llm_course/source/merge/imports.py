@@ -1,0 +1,87 @@
+"""Three-way merge of one import statement: name by name, as a line may hold the learner's and upstream's."""
+
+import ast
+from collections.abc import Collection
+from dataclasses import replace
+
+from .units import Block, Unit, plain
+
+WIDTH = 120  # of the course's lines
+
+
+def is_import(unit: Unit | None) -> bool:
+    """Whether the unit is an import statement, and nothing else."""
+    return unit is not None and isinstance(unit.node, ast.Import | ast.ImportFrom) and ";" not in unit.key
+
+
+def imported(unit: Unit | None) -> dict[str, str]:
+    """What an import statement binds: for each name, the words that bind it."""
+    if unit is None:
+        return {}
+    assert isinstance(unit.node, ast.Import | ast.ImportFrom)
+    return {bound_name(unit.node, alias): ast.unparse(alias) for alias in unit.node.names}
+
+
+def bound_name(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    """The name that one part of an import binds."""
+    if alias.asname:
+        return alias.asname
+    return alias.name.split(".")[0] if isinstance(node, ast.Import) else alias.name
+
+
+def paired(base: Block, mine: Block) -> Block:
+    """The learner's module, its imports from one module numbered so that those most like the base's meet them."""
+    units = list(mine.units)
+    for key in {unit.key for unit in units if is_import(unit) and mine.count(unit.key) > 1 and "#" not in unit.key}:
+        was = imported(base.by_key().get(key)).keys()
+        places = [place for place, unit in enumerate(units) if unit.key.split("#")[0] == key]
+        places.sort(key=lambda place: -len(was & imported(units[place]).keys()))
+        for number, place in enumerate(places, 1):
+            units[place] = replace(units[place], key=key if number == 1 else f"{key}#{number}")
+    return replace(mine, units=tuple(units))
+
+
+def merge_import(
+    base: Unit | None, mine: Unit | None, new: Unit | None, keep: Collection[str], taken: Collection[str]
+) -> Unit | None:
+    """The statement with what both have, the learner added, upstream added, or is in `keep`; None if that is nothing.
+
+    Args:
+        base: the statement that the learner started from.
+        mine: the learner's.
+        new: upstream's.
+        keep: names that the merged module needs.
+        taken: names that the learner's module binds elsewhere; upstream does not bind them anew.
+    """
+    was, has, comes = imported(base), imported(mine), imported(new)
+    wanted = {}
+    for name, words in {**was, **has, **comes}.items():
+        if name in keep or (name in has and (name in comes or name not in was)):
+            wanted[name] = has[name] if name in has and has[name] != was.get(name) else words
+        elif name in comes and name not in was and name not in taken:
+            wanted[name] = words
+    like = new or mine or base
+    if not wanted or like is None:
+        return None
+    kept = mine and base and (plain(mine.lead) != plain(base.lead) or (new and plain(new.lead) == plain(base.lead)))
+    lead = mine.lead if mine and (kept or not base) else like.lead
+    for unit in (mine, new) if base and mine and plain(mine.own) != plain(base.own) else (new, mine):
+        if unit and imported(unit) == wanted:
+            return replace(unit, lead=lead)
+    return replace(like, lead=lead, head=_written(like.node, wanted))
+
+
+def _written(node: ast.stmt, wanted: dict[str, str]) -> tuple[str, ...]:
+    """The statement, as the formatter writes it."""
+    words = sorted(wanted.values(), key=_order)
+    if isinstance(node, ast.Import):
+        return ("import " + ", ".join(words),)
+    assert isinstance(node, ast.ImportFrom)
+    start = f"from {'.' * node.level}{node.module or ''} import "
+    line = start + ", ".join(words)
+    return (line,) if len(line) <= WIDTH else (f"{start}(", *(f"    {word}," for word in words), ")")
+
+
+def _order(words: str) -> tuple[int, str]:
+    kind = 0 if words.isupper() else 1 if words[:1].isupper() else 2
+    return kind, words.lower()

@@ -1,0 +1,103 @@
+"""Generate the learner's whole package, write it, and say where a committed one differs."""
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from ..course.nouns import Target, Task
+from ..course.registry import Course
+from .language import YOUR_CODE
+from .languages import language_of
+
+
+def stub_package(solution_dir: Path, course: Course, solved: Collection[str] = ()) -> dict[str, str]:
+    """The text of every file of the learner's package, by its path below the package.
+
+    What is in no language that a learner writes in is data, copied as it is: bytes that are not UTF-8 are escaped.
+
+    Args:
+        solution_dir: the solution.
+        course: whose tasks are taken out of it.
+        solved: the ids of tasks that stay in it.
+
+    Raises:
+        ValueError: a target's file is not there, or no stub can be made of one; the message names the file.
+    """
+    tasks_by_file: dict[str, dict[str, Task]] = {}
+    for task in course.tasks():
+        tasks_by_file.setdefault(task.target.file, {})[task.target.name] = task
+    files = _texts(solution_dir)
+    for path, tasks in tasks_by_file.items():
+        if path not in files:
+            named = ", ".join(sorted({task.id for task in tasks.values()}))
+            raise ValueError(f"there is no {path} in {solution_dir}, where the targets of {named} should be")
+    return {path: _stub(path, text, tasks_by_file.get(path, {}), course, solved) for path, text in files.items()}
+
+
+def write_stubs(solution_dir: Path, learner_dir: Path, course: Course, solved: Collection[str] = ()) -> list[str]:
+    """Write the generated package, over what is there, and give the paths of the files that changed.
+
+    A file that is not generated is left alone: it may be the learner's.
+    """
+    present = _texts(learner_dir)
+    written = []
+    for path, text in stub_package(solution_dir, course, solved).items():
+        if present.get(path) != text:
+            (learner_dir / path).parent.mkdir(parents=True, exist_ok=True)
+            (learner_dir / path).write_bytes(text.encode(errors="surrogateescape"))
+            written.append(path)
+    return written
+
+
+def differences(solution_dir: Path, learner_dir: Path, course: Course) -> list[str]:
+    """One line for each file of the learner's package that is not what would be generated; none if all are."""
+    wanted, present = stub_package(solution_dir, course), _texts(learner_dir)
+    found = []
+    for path in sorted(wanted.keys() | present.keys()):
+        if path not in present:
+            found.append(f"{path} is missing")
+        elif path not in wanted:
+            found.append(f"{path} is not in the solution")
+        elif present[path] != wanted[path]:
+            found.append(
+                f"{path} differs from the generated stub at line {_first_difference(present[path], wanted[path])}"
+            )
+    return found
+
+
+def files_of(directory: Path) -> list[str]:
+    """The paths of a package's files below it, without caches, what is built and other hidden files."""
+    found = []
+    for folder, folders, names in os.walk(directory):
+        folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]
+        found += [Path(folder, name).relative_to(directory).as_posix() for name in names if not name.startswith(".")]
+    return sorted(found)
+
+
+def _stub(path: str, text: str, tasks: dict[str, Task], course: Course, solved: Collection[str]) -> str:
+    language = language_of(path)
+    needed: set[Target] = set()
+    for task in tasks.values():
+        needed.update(course.task(need).program for need in task.needs)
+    try:
+        if language is None and YOUR_CODE in text:
+            raise ValueError("it is marked, and no language that a learner writes in")
+        return language.stub(text, tasks, {n for n, t in tasks.items() if t.id in solved}, needed) if language else text
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _texts(directory: Path) -> dict[str, str]:
+    return {path: _text(directory / path) for path in files_of(directory)}
+
+
+def _text(file: Path) -> str:
+    text = file.read_bytes().decode(errors="surrogateescape")
+    return text.replace("\r\n", "\n") if language_of(file.name) else text
+
+
+def _first_difference(one: str, other: str) -> int:
+    """The number of the first line in which two different texts differ; one may just be longer."""
+    ones, others = one.split("\n"), other.split("\n")
+    pairs = zip(ones, others, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs, 1) if a != b), min(len(ones), len(others)) + 1)

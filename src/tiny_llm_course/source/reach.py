@@ -1,0 +1,203 @@
+"""The code that a task in Python runs beyond its target: helpers, constants, files of the learner's own."""
+
+import ast
+import copy
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from .language import Reach
+from .parsing import parse
+from .text import Definition, decorated_line, definitions, docstring, end_line
+
+Targets = Mapping[str, Collection[str]]
+Import = ast.Import | ast.ImportFrom
+
+PACKAGE = "tiny_llm"
+
+
+class _Piece(NamedTuple):
+    """A statement that counts, but for the definitions in it that are not this task's."""
+
+    name: str  # that it defines, dotted; "" for none
+    node: ast.stmt
+    without: frozenset[str] = frozenset()
+
+
+def reach(text: str, file: str, name: str | None, targets: Targets) -> Reach:
+    """The code of a target in a file, as `Language.reach` has it.
+
+    Of the target's own file that is what it uses, also by way of others, and what is done while the file is imported:
+    statements that neither define a name nor import a target. Of another file it is all but the targets. A
+    target that its file does not define, or whose file is not Python, is taken as its whole file.
+    """
+    statements, others, folders = _statements(text), frozenset(targets.get(file, ())) - {name}, file.split("/")[:-1]
+    files = ["/".join([*folders[:depth], "__init__.py"]) for depth in range(len(folders) + 1)]
+    if statements is None:
+        return Reach([text], files)
+    if name is None:
+        mine = [node for node in statements if not _bound(node) & others]
+        pieces = [_Piece(min(_bound(node), default=""), node, others) for node in mine]
+    elif name in definitions_by_name(text):
+        always = [n for n in statements if not _bound(n) or (isinstance(n, Import) and _files(n, file, targets))]
+        pieces = _used(always, name, _bindings(statements), others)
+    else:
+        return Reach([text], [*files, *(found for node in statements for found in _files(node, file, targets))])
+    files += [found for piece in pieces for found in _files(_bare(piece), file, targets)]
+    return Reach([_code(text, piece) for piece in pieces], files)
+
+
+@lru_cache(maxsize=128)
+def definitions_by_name(text: str) -> Mapping[str, ast.stmt]:
+    """What a module defines at its top and in its classes, by dotted name; nothing if it is not Python.
+
+    Of two definitions of a name the later one is in force, here as in Python.
+    """
+    statements = _statements(text) or []
+    assigned = {name: node for node in statements if not isinstance(node, Import) for name in _bound(node)}
+    return assigned | dict(definitions(statements))
+
+
+@lru_cache(maxsize=128)
+def _statements(text: str) -> list[ast.stmt] | None:
+    """The statements of a module, an import of several names as several; None if it is not Python."""
+    try:
+        body = parse(text.encode(errors="surrogateescape")).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    found: list[ast.stmt] = []
+    for place, node in enumerate(body):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())) if place == 0:
+                pass  # the docstring
+            case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
+                pass  # is not run when the file is imported
+            case ast.Import(names=aliases):
+                found += [ast.Import([alias]) for alias in aliases]
+            case ast.ImportFrom(module=module, names=aliases, level=level):
+                found += [ast.ImportFrom(module, [alias], level) for alias in aliases]
+            case _:
+                found.append(node)
+    return found
+
+
+def _bound(node: ast.stmt) -> frozenset[str]:
+    """The names that a statement defines; none if it does anything else."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return frozenset([name])
+        case ast.Import(names=[alias]):
+            return frozenset([alias.asname or alias.name.split(".")[0]])
+        case ast.ImportFrom(names=[alias]):
+            return frozenset([alias.asname or alias.name]) - {"*"}
+        case ast.Assign(targets=places):
+            pass
+        case ast.AnnAssign(target=place) | ast.AugAssign(target=place):
+            places = [place]
+        case _:
+            return frozenset()
+    parts = [part for place in places for part in ast.walk(place)]
+    if any(isinstance(part, ast.Attribute | ast.Subscript) for part in parts):
+        return frozenset()
+    return frozenset(part.id for part in parts if isinstance(part, ast.Name))
+
+
+def _bindings(statements: Sequence[ast.stmt]) -> dict[str, list[ast.stmt]]:
+    """All statements that define a name, also in classes: a later one may use what an earlier one made."""
+    found: dict[str, list[ast.stmt]] = {}
+    for node in statements:
+        for name in _bound(node):
+            found.setdefault(name, []).append(node)
+        if isinstance(node, ast.ClassDef):
+            for name, member in definitions(node.body, f"{node.name}."):
+                found.setdefault(name, []).append(member)
+    return found
+
+
+def _used(
+    always: Sequence[ast.stmt], name: str, known: Mapping[str, Sequence[ast.stmt]], others: frozenset[str]
+) -> list[_Piece]:
+    """What counts in any case, and a name with all that both use of their file and that is no other task's."""
+    pieces, seen = [_Piece("", node) for node in always], set(others)
+
+    def add(names: Sequence[str]) -> None:
+        for one in names:
+            if one in known and one not in seen:
+                seen.add(one)
+                pieces.extend(_Piece(one, node, others) for node in known[one])
+                holder = one.rpartition(".")[0]  # the class of a method counts, but for its other methods
+                methods = frozenset(method for method in known if method.startswith(f"{holder}."))
+                pieces.extend(_Piece(holder, node, methods) for node in known.get(holder, ()))
+
+    add([name])
+    for piece in pieces:  # which grows meanwhile
+        add(_mentions(piece))
+    return list(dict.fromkeys(pieces))
+
+
+@lru_cache(maxsize=512)
+def _mentions(piece: _Piece) -> list[str]:
+    """The names that a piece uses; a method also those of its class by `self`, and what has made the object."""
+    scope = piece.name.rpartition(".")[0]
+    found = [f"{scope}.__init__"]
+    for node in ast.walk(_bare(piece)):
+        match node:
+            case ast.Name(id=name):
+                found.append(name)
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
+                found.append(f"{scope}.{name}")
+    return list(dict.fromkeys(found))
+
+
+@lru_cache(maxsize=512)
+def _imports(node: ast.stmt) -> list[Import]:
+    return [part for part in ast.walk(node) if isinstance(part, Import)]
+
+
+def _files(statement: ast.stmt, file: str, targets: Targets) -> list[str]:
+    """Where the learner's modules are from which code in a file imports themselves, or anything that is no target."""
+    found = []
+    for node in _imports(statement):
+        match node:
+            case ast.Import(names=aliases):
+                found += [alias.name.split(".")[1:] for alias in aliases if alias.name.split(".")[0] == PACKAGE]
+            case ast.ImportFrom(module=module, names=aliases, level=level):
+                names = module.split(".") if module else []
+                if level:
+                    folders = file.split("/")[:-1]
+                    names = folders[: len(folders) + 1 - level] + names
+                elif names[0] != PACKAGE:
+                    continue
+                else:
+                    names = names[1:]
+                known = {target.split(".")[0] for target in targets.get(f"{'/'.join(names)}.py", ())}
+                for alias in aliases:
+                    if alias.name not in known:
+                        found += [names, [*names, alias.name]]
+    return [path for names in found for path in ("/".join(names) + ".py", "/".join([*names, "__init__.py"]))]
+
+
+@lru_cache(maxsize=512)
+def _bare(piece: _Piece) -> ast.stmt:
+    """The statement without docstrings, and without what in it does not count."""
+    try:
+        bare = copy.deepcopy(piece.node)
+    except RecursionError:  # Python has read it, and its tools go deeper
+        return piece.node
+    scope = "".join(piece.name.rpartition(".")[:2])
+    dropped = [part for name, part in definitions([bare], scope) if name in piece.without]
+    for part in ast.walk(bare):
+        if isinstance(part, Definition) and docstring(part):
+            del part.body[0]
+        if isinstance(part, ast.ClassDef):
+            part.body = [member for member in part.body if member not in dropped]
+    return bare
+
+
+@lru_cache(maxsize=512)
+def _code(text: str, piece: _Piece) -> str:
+    """The code of a piece, in one layout for all."""
+    try:
+        return ast.unparse(_bare(piece))
+    except RecursionError:
+        return "\n".join(text.split("\n")[decorated_line(piece.node) - 1 : end_line(piece.node)])

@@ -1,0 +1,67 @@
+"""What a stub and its solution must have in common, and what the book prints: signatures and docstrings."""
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..parsing import parse
+from ..text import Definition, Text, decorated_line, definitions, docstring, end_line, is_private, text_before
+
+
+class Signature(NamedTuple):
+    """What a caller sees of a function, method or class, each part as Python source."""
+
+    args: str  # a class's bases
+    returns: str | None
+    decorators: tuple[str, ...]
+    docstring: str | None
+
+
+def signatures(source: str) -> dict[str, Signature]:
+    """The signature of every function, class and method by its dotted name.
+
+    What is defined again under the same name (an overload, a property's setter) has "#2", "#3" after it.
+    """
+    found: dict[str, Signature] = {}
+    for name, node in definitions(parse(source).body):
+        if isinstance(node, ast.ClassDef):
+            args, returns = ", ".join(map(ast.unparse, [*node.bases, *node.keywords])), None
+        else:
+            args, returns = ast.unparse(node.args), ast.unparse(node.returns) if node.returns else None
+        number = 1 + sum(known.split("#")[0] == name for known in found)
+        decorators = tuple(map(ast.unparse, node.decorator_list))
+        found[name if number == 1 else f"{name}#{number}"] = Signature(
+            args, returns, decorators, ast.get_docstring(node)
+        )
+    return found
+
+
+def listing(source: str, name: str) -> str:
+    """The decorators, head and docstring of one target, as they stand in the source and at no indentation.
+
+    For a class also those of its methods, but not of its private ones.
+
+    Raises:
+        ValueError: the source defines no function, class or method of this name.
+    """
+    text = Text(source)
+    nodes = [node for known, node in definitions(text.tree.body) if known == name]
+    if not nodes:
+        raise ValueError(f"there is no {name}")
+    margin = " " * nodes[0].col_offset
+    lines = [line.removeprefix(margin) for node in nodes for line in _listed(text, node)]
+    return "\n".join(lines) + "\n"
+
+
+def _listed(text: Text, node: Definition) -> Iterator[str]:
+    head, doc = text.head_line(node), docstring(node)
+    yield from text.lines[decorated_line(node) - 1 : head - 1]
+    on_head_line = node.body[0].lineno == head
+    yield text_before(text.line(head), node.body[0].col_offset).rstrip() if on_head_line else text.line(head)
+    if doc is not None and not on_head_line:
+        yield from text.lines[doc.lineno - 1 : end_line(doc)]
+    if isinstance(node, ast.ClassDef):
+        for member in node.body:
+            if isinstance(member, Definition) and not is_private(member.name):
+                yield ""
+                yield from _listed(text, member)

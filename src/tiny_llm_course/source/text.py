@@ -1,0 +1,139 @@
+"""A module's text beside its syntax tree: to cut out and replace whole lines and leave the rest to the letter."""
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from .parsing import parse
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = Function | ast.ClassDef
+
+
+@dataclass(frozen=True)
+class Edit:
+    """The lines from `first` to `last` (counted from 1, both included) become `lines`; with none, they are dropped."""
+
+    first: int
+    last: int
+    lines: tuple[str, ...] = ()
+
+
+class Text:
+    """The text of a module, by lines counted from 1, as the syntax tree counts them."""
+
+    def __init__(self, text: str) -> None:
+        """Parse the text; a SyntaxError if it is not Python."""
+        self.tree = parse(text)
+        self.lines = text.split("\n")  # splitlines() would also split at form feeds, where Python does not
+        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+        self.comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
+
+    def line(self, number: int) -> str:
+        """One line, without its end."""
+        return self.lines[number - 1]
+
+    def is_blank(self, number: int) -> bool:
+        """Whether nothing is on the line."""
+        return not self.line(number).strip()
+
+    def is_comment(self, number: int) -> bool:
+        """Whether a comment, and nothing else, is on the line."""
+        return self.line(number).strip() == self.comments.get(number)
+
+    def first_line(self, node: ast.stmt) -> int:
+        """Where a statement begins: with its decorators, and the comments directly above it."""
+        first = decorated_line(node)
+        while first > 1 and self.is_comment(first - 1) and indent(self.line(first - 1)) == node.col_offset:
+            first -= 1
+        return first
+
+    def head_line(self, node: Definition) -> int:
+        """The last line of a definition's head: the one with the colon."""
+        body = decorated_line(node.body[0])
+        if text_before(self.line(body), node.body[0].col_offset).strip():  # def f(): return 1
+            return body
+        head = body - 1
+        while self.is_blank(head) or self.is_comment(head):
+            head -= 1
+        return head
+
+    def last_line(self, node: ast.stmt) -> int:
+        """Where a statement ends: with the comments that follow it and are indented as its body is."""
+        last = end_line(node)
+        for number in range(last + 1, len(self.lines) + 1):
+            if self.is_comment(number) and indent(self.line(number)) > node.col_offset:
+                last = number
+            elif not self.is_blank(number):
+                break
+        return last
+
+    def edited(self, edits: Iterable[Edit]) -> str:
+        """The text with each edit made; they must not overlap."""
+        lines = list(self.lines)
+        for edit in sorted(edits, key=lambda edit: edit.first, reverse=True):  # upwards, so that line numbers hold
+            depth = indent(lines[edit.first - 1])
+            lines[edit.first - 1 : edit.last] = edit.lines
+            if not edit.lines:
+                _close_gap(lines, edit.first - 1, depth)
+        return "\n".join(lines)
+
+
+def _close_gap(lines: list[str], gap: int, depth: int) -> None:
+    """Of the blank lines above and below what was dropped at index `gap`, keep as many as the formatter wants."""
+    above = below = gap
+    while above > 0 and not lines[above - 1].strip():
+        above -= 1
+    while below < len(lines) and not lines[below].strip():
+        below += 1
+    if below == len(lines):
+        lines[above:] = [""]
+        return
+    opens_block = above == 0 or indent(lines[above - 1]) < depth
+    lines[above:below] = [""] * (gap - above if opens_block else max(gap - above, below - gap))
+
+
+def definitions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, Definition]]:
+    """Every function, class and method by its dotted name, in the order of the text; none inside functions."""
+    for node in body:
+        if isinstance(node, Definition):
+            yield prefix + node.name, node
+            if isinstance(node, ast.ClassDef):
+                yield from definitions(node.body, f"{prefix}{node.name}.")
+
+
+def decorated_line(node: ast.stmt) -> int:
+    """The line a statement begins on, its first decorator's if it has one."""
+    decorators = node.decorator_list if isinstance(node, Definition) else []
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def end_line(node: ast.stmt | ast.expr) -> int:
+    """The line a node ends on; the parser always sets it."""
+    assert node.end_lineno is not None
+    return node.end_lineno
+
+
+def text_before(line: str, offset: int) -> str:
+    """The part of a line before an offset of the syntax tree, which counts UTF-8 bytes."""
+    return line.encode()[:offset].decode()
+
+
+def indent(line: str) -> int:
+    """How many spaces a line begins with."""
+    return len(line) - len(line.lstrip(" "))
+
+
+def docstring(node: Definition) -> ast.Constant | None:
+    """A definition's docstring as it stands in the tree, with its place."""
+    match node.body[0]:
+        case ast.Expr(value=ast.Constant(value=str()) as constant):
+            return constant
+    return None
+
+
+def is_private(name: str) -> bool:
+    """Whether a name begins with an underscore and is not one of Python's own, like `__init__`."""
+    return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))

@@ -1,0 +1,1 @@
+"""How the commands print and read: lines, tables, colours, keys."""

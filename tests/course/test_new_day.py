@@ -1,0 +1,126 @@
+"""`pdm run dev new-day`: what it writes is a day, and `dev check` says what that day lacks and what makes it."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+from tests.course.checkouts import fixture
+
+from tiny_llm_course.dev.transcripts import run
+from tiny_llm_course.paths import COURSE
+
+WRITTEN = [
+    "src/tiny_llm_course/course/tasks/week2.toml",
+    "solutions/tiny_llm/kernels/__init__.py",
+    "solutions/tiny_llm/kernels/sums.py",
+    "tests/week2/test_day1.py",
+    "tests/week2/variants_2_1_1.py",
+    "book/src/week2/day1.md",
+    "book/quizzes/week2/day1.py",
+    "benches/week2/day1.py",
+    "book/src/week2/overview.md",
+    "book/src/SUMMARY.md",
+]
+EMPTY = ["What you will be able to do", "Where you are", "The idea in one picture", "Symbols and shapes", "Predict"]
+EMPTY += ["Invariants", "Checkpoint", "What real engines do", "Reading"]
+
+
+@pytest.fixture(scope="module")
+def checkout():
+    """A checkout with two new days, the second without a title."""
+    with fixture() as checkout:
+        done = run("dev new-day 2.1 --title Sums --week-title Kernels --target kernels.sums:twice", checkout)
+        assert done.returncode == 0, done.stdout
+        generated = [f"book/src/generated/{name}.md: changed" for name in ("2.1", "course")]
+        assert done.stdout.splitlines() == [*WRITTEN, *generated, "What is still missing: pdm run dev check 2.1"]
+        done = run("dev new-day 2.2", checkout)
+        assert done.returncode == 0, done.stdout
+        assert "book/src/week2/overview.md" not in done.stdout
+        yield checkout
+
+
+def test_the_stub_fails_and_the_solution_passes(checkout):
+    stub, solution = run("test 2.1", checkout), run("test 2.1 --solution -- -k formula", checkout)
+    assert (stub.returncode, solution.returncode) == (1, 0), solution.stdout
+    assert "○ 2.1.1 Twice: not started" in stub.stdout
+    assert "✓ 2.1.1 Twice: passed" in solution.stdout
+
+
+def test_dev_check_says_what_is_missing_where_and_what_makes_it(checkout):
+    done = run("dev check 2.1 2.2", checkout)
+    assert done.returncode == 1
+    *lines, summary, _ = done.stdout.splitlines()
+    sections = ", ".join(map(repr, EMPTY))
+    untitled = "(src/tiny_llm_course/course/tasks/week2.toml)"
+    wanted = []
+    for day, title in ((1, []), (2, [f"2.2: the day has no title {untitled}"])):
+        wanted += [
+            *title,
+            f"2.{day}: no recordings tests/week2/torch_day{day}.npz (pdm run dev record --week 2 --day {day})",
+            f"2.{day}: nothing below {sections} (book/src/week2/day{day}.md)",
+            f"2.{day}: its quiz has 1 question, 2 or 3 are needed (book/quizzes/week2/day{day}.py)",
+            f"2.{day}: no record of its measurement benches/week2/day{day}.json (pdm run dev bench 2.{day})",
+        ]
+    for task in ("2.1.1", "2.2.1"):
+        programs = f"(tests/week2/variants_{task.replace('.', '_')}.py)"
+        wanted += [
+            f"{task}: test_task_1_pytorch fails on the solution (pdm run test {task} --solution)",
+            f"{task}: test_task_1_pytorch fails on the accepted program product {programs}",
+            f"{task}: 1 wrong program, at least 4 are needed {programs}",
+        ]
+    assert lines == wanted
+    assert "42 fail on the stubs, 40 pass on the solution; 2 wrong programs: 2 caught, 2 named" in summary
+
+
+def test_of_a_registered_day_it_writes_what_is_not_there(checkout):
+    chapter = checkout / "book" / "src" / "week2" / "day1.md"
+    before = chapter.read_bytes()
+    chapter.unlink()
+    assert "2.1: no chapter book/src/week2/day1.md (pdm run dev new-day 2.1)\n" in run("dev check 2.1", checkout).stdout
+    done = run("dev new-day 2.1", checkout)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0] == "book/src/week2/day1.md"
+    assert chapter.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        ("2", "'2' is not a day. A day is named like 2.1."),
+        ("2.01", "'2.01' is not a day. A day is named like 2.1."),
+        ("2.4", "Day 2.4 cannot come next; 1.3 or 2.3 or 3.1 can."),
+        ("4.1", "Day 4.1 cannot come next; 1.3 or 2.3 or 3.1 can."),
+        ("1.1", "Day 1.1 has a file of each kind. What else it lacks:"),
+        ("2.1 --title Other", "Day 2.1 has its titles and targets: src/tiny_llm_course/course/tasks/week2.toml"),
+        ("2.3 --week-title Other", "Week 2 has its title: src/tiny_llm_course/course/tasks/week2.toml"),
+        ("2.3 --target basics:mean", "task 2.3.1: 'target' is basics:mean, the target of 1.1.1 already."),
+        ("2.3 --target basics", "task 2.3.1: 'target' is 'basics', which is not module:name."),
+        ("2.3 --target basics:A.b", "The toy task is a function in Python, and basics:A.b is none."),
+        ("2.3 --target kernels/a.cpp:a", "The toy task is a function in Python, and kernels/a.cpp:a is none."),
+        (
+            "2.3 --target basics:maximum",
+            "solutions/tiny_llm/basics.py is there, though day 2.3 is not registered.",
+        ),
+    ],
+)
+def test_what_it_refuses_is_one_line_and_nothing_is_written(checkout, typed, line):
+    before = {file: file.stat().st_mtime_ns for file in checkout.rglob("*") if "__pycache__" not in file.parts}
+    done = run(f"dev new-day {typed}", checkout)
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[0] == line
+    assert all(command.startswith("    pdm run ") for command in done.stdout.splitlines()[1:])
+    assert before == {file: file.stat().st_mtime_ns for file in before}
+    assert len(before) == sum("__pycache__" not in file.parts for file in checkout.rglob("*"))
+
+
+@pytest.mark.skipif(not find_spec("ruff"), reason="not run here: ruff is not installed")
+@pytest.mark.parametrize("command", [("check",), ("format", "--check")], ids=" ".join)
+def test_it_is_written_as_ruff_wants_it(checkout, command):
+    folders = ("solutions", "tests/week2", "book/quizzes/week2", "benches/week2")
+    # The fixture has no rules of its own, and a checkout no harness.
+    rules = ["--config", str(COURSE.parents[1] / "pyproject.toml")]
+    rules += ["--config", "lint.isort.known-first-party = ['tiny_llm', 'tiny_llm_course']"] * (command == ("check",))
+    ruff = [sys.executable, "-m", "ruff", *command, *rules, *folders]
+    done = subprocess.run(ruff, cwd=checkout, stdout=subprocess.PIPE)
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,74 @@
+"""Which engine is run: by name, or the furthest that is there."""
+
+import dataclasses
+
+import pytest
+
+from tiny_llm_course.course.nouns import Stage, Target
+from tiny_llm_course.course.registry import Course, UsageError, load_course
+from tiny_llm_course.engine import stages
+from tiny_llm_course.engine.engine import load_engine
+from tiny_llm_course.learner import progress
+from tiny_llm_course.programs.packages import LearnerError
+
+FIRST = load_course().stages()[0]
+QUICK = Stage(
+    "quick", "keeps what it has read", Target("twice", "Model"), Target("twice", "tokens"), ("1.5.3", "1.7.1")
+)
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """A course of two stages; the ids of the tasks that have passed."""
+    week = dataclasses.replace(load_course().weeks[0], stages=(FIRST, QUICK))
+    monkeypatch.setattr(stages, "load_course", lambda: Course((week,)))
+    passed: set[str] = set()
+    monkeypatch.setattr(progress, "done", lambda task: task.id in passed)
+    return passed
+
+
+@pytest.mark.parametrize(
+    ("passed", "chosen"),
+    [
+        ([], FIRST),
+        (["1.5.3", "1.6.6"], FIRST),
+        (["1.5.3", "1.7.1"], QUICK),
+        (["1.5.3", "1.6.6", "1.7.1"], QUICK),
+    ],
+)
+def test_a_learner_runs_the_furthest_whose_tasks_have_passed(two: set[str], passed: list[str], chosen: Stage) -> None:
+    two.update(passed)
+    assert stages.choose(None, solution=False) == chosen
+    assert stages.choose("week1", solution=False) == FIRST
+    assert stages.choose("quick", solution=False) == QUICK
+
+
+def test_the_solution_runs_the_last(two: set[str]) -> None:
+    assert stages.choose(None, solution=True) == QUICK
+    assert stages.choose("week1", solution=True) == FIRST
+
+
+def test_what_this_machine_cannot_run_is_never_chosen_and_refused_by_name(
+    two: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "missing", lambda words: words)
+    week = dataclasses.replace(load_course().weeks[0], stages=(FIRST, dataclasses.replace(QUICK, requires=("metal",))))
+    monkeypatch.setattr(stages, "load_course", lambda: Course((week,)))
+    assert stages.choose(None, solution=True) == FIRST
+    with pytest.raises(UsageError, match=r"^The stage quick cannot run here: it needs Metal\.$"):
+        stages.choose("quick", solution=True)
+
+
+def test_an_unknown_one_is_refused_with_those_that_there_are(two: set[str]) -> None:
+    with pytest.raises(UsageError) as refused:
+        stages.choose("fast", solution=False)
+    listed = "week1 (reads the whole text again for every token), quick (keeps what it has read)"
+    assert str(refused.value) == f"There is no stage 'fast'. There is: {listed}."
+
+
+def test_its_own_class_and_function_are_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert type(load_engine(None, solution=True, dtype="float32").model).__name__ == FIRST.model.name
+    missing = dataclasses.replace(FIRST, model=Target("qwen3", "Quick"))
+    monkeypatch.setattr(stages, "choose", lambda name, solution: missing)
+    with pytest.raises(LearnerError, match=r"qwen3\.py defines no Quick"):
+        load_engine(None, solution=True, dtype="float32")

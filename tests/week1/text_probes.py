@@ -1,0 +1,53 @@
+"""What the probes of tasks about text share: outcomes as numbers, a small tokenizer, and a model that is told."""
+
+import importlib
+import itertools
+from pathlib import Path
+
+import mlx.core as mx
+
+FOLDER = Path(__file__).parent
+TEXT = (FOLDER / "tokenizer_text.txt").read_text(encoding="utf-8")
+
+
+def numbers(values):
+    return mx.array(list(values), dtype=mx.int32)
+
+
+def pieces(texts):
+    """The bytes of texts, with a 256 behind each."""
+    return numbers(itertools.chain.from_iterable([*text.encode(), 256] for text in texts))
+
+
+def small(program, **settings):
+    """A tokenizer of the 256 bytes, eleven merges and three special tokens.
+
+    It is of the package that the program is of, so that a learner's encode meets the learner's merge_pairs.
+    """
+    package = program.__module__.partition(".")[0]
+    pairs = "t+h th+a \u0120+i \u0120i+s d+o do+g \u0120+dog \u00c3+\u00a9 s+\u0120 \u00c2+\u0142 \u0120+\u00c3"
+    merges = [tuple(pair.split("+")) for pair in pairs.split()]
+    letters = [chr(n) for n in range(33, 324) if n not in range(127, 161) and n != 173]
+    vocab = {token: i for i, token in enumerate(sorted([*letters, *map("".join, merges)]))}
+    defaults = {"special_tokens": {"<|e": 300, "<|end|>": 301, "dog<|end|>": 302}, "normalization": "NFC"}
+    return importlib.import_module(f"{package}.tokenizer").ByteLevelBPE(vocab, merges, **defaults | settings)
+
+
+def learned(program):
+    """The tokenizer that was learned from TEXT, of the package that the program is of."""
+    package = program.__module__.partition(".")[0]
+    return importlib.import_module(f"{package}.tokenizer").ByteLevelBPE.from_file(FOLDER / "tokenizer.json")
+
+
+class Model:
+    """A model whose answer depends on all tokens so far; notes their numbers."""
+
+    def __init__(self, follow, vocab=11, dtype=mx.float32):
+        self.follow, self.vocab, self.dtype, self.lengths = follow, vocab, dtype, []
+
+    def __call__(self, tokens):
+        ids = tokens[0].tolist()
+        self.lengths.append(len(ids))
+        best = mx.array([self.follow(ids[: i + 1]) for i in range(len(ids))])
+        fixed = mx.sin(mx.arange(self.vocab) * 2.0) + mx.arange(len(ids))[:, None]
+        return mx.where(mx.arange(self.vocab) == best[:, None], 20.0, fixed)[None].astype(self.dtype)

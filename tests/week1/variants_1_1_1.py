@@ -1,0 +1,87 @@
+"""Known programs of task 1.1.1, softmax."""
+
+import mlx.core as mx
+from tiny_llm_solution.basics import softmax
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.1.1")
+
+
+@known.probe()
+def softmax_three_axes(program):
+    x = normals(11)(3, 4, 5, spread=2.0)
+    return program(x, 1), program(x, -1), x
+
+
+@known.probe()
+def softmax_rows_far_apart(program):
+    x = normals(12)(3, 4) + mx.array([[200.0], [0.0], [-200.0]])
+    return program(x, -1), program(mx.contiguous(x.T), 0)
+
+
+@known.probe(mx.float16)
+def softmax_half(program):
+    return program(normals(13, mx.float16)(3, 4), -1)
+
+
+@known.sized("x 64 x 4,096, float32")
+def sized(program):
+    x = normals(1)(64, 4096)
+    return lambda: program(x, -1)
+
+
+known.change(
+    "no-maximum",
+    (" - mx.max(x, axis=axis, keepdims=True)", ""),
+    fact="the exponentials are taken without subtracting the largest score first",
+    question="What is exp(200) in float32, and in float16?",
+)
+known.change(
+    "global-maximum",
+    ("mx.max(x, axis=axis, keepdims=True)", "mx.max(x)"),
+    fact="the largest score of the whole array is subtracted from every row",
+    question="What becomes of a row whose own largest score lies 200 below that of another row?",
+)
+known.change(
+    "axis-ignored",
+    ("shifted = x", "axis = -1\nshifted = x"),
+    fact="the softmax always runs along the last axis, whatever `axis` says",
+    question="For x of 3 x 4 and axis 0, which numbers should sum to one?",
+)
+known.change(
+    "sum-of-everything",
+    ("mx.sum(exponentials, axis=axis, keepdims=True)", "mx.sum(exponentials)"),
+    fact="the exponentials are divided by the sum over the whole array",
+    question="How many sums does an array of 3 x 4 need along its last axis?",
+)
+known.change(
+    "log-softmax",
+    ("exponentials / mx.sum(exponentials,", "shifted - mx.logsumexp(shifted,"),
+    fact="the result is the logarithm of the weights",
+    question="Can a weight be negative?",
+)
+known.change(
+    "float32-result",
+    ("shifted = x", "shifted = x.astype(mx.float32)"),
+    fact="the result stays in float32 although the scores came in another dtype",
+    question="Which dtype should float16 scores give, and where was it left?",
+)
+known.change(
+    "in-place",
+    ("shifted = x -", "shifted = x\nshifted -="),
+    fact="the largest score is subtracted in place, so that the caller's array changes",
+    question="After softmax(x, -1), what does the caller find in x?",
+)
+
+
+@known.accepted("reciprocal")
+def by_reciprocal(x, axis):
+    e = mx.exp(x - x.max(axis, keepdims=True))
+    return e * mx.reciprocal(e.sum(axis, keepdims=True))
+
+
+@known.accepted("float32-inside")
+def float32_inside(x, axis):
+    return softmax(x.astype(mx.float32), axis).astype(x.dtype)

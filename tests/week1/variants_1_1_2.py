@@ -1,0 +1,139 @@
+"""Known programs of task 1.1.2, scaled dot-product attention."""
+
+import math
+
+import mlx.core as mx
+from tiny_llm_solution.attention import scaled_dot_product_attention_simple as attend
+from tiny_llm_solution.basics import softmax
+
+from tiny_llm_course.testkit.checks import causal, normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.1.2")
+
+
+def attention_inputs(seed, dtype=mx.float32):
+    draw = normals(seed, dtype)
+    return draw(2, 3, 6), draw(2, 5, 6), draw(2, 5, 6)
+
+
+@known.probe()
+def attention_plain(program):
+    return program(*attention_inputs(21))
+
+
+@known.probe()
+def attention_given_scale(program):
+    return program(*attention_inputs(22), scale=0.7), program(*attention_inputs(22), scale=0.0)
+
+
+@known.probe()
+def attention_finite_mask(program):
+    return program(*attention_inputs(23), mask=normals(230)(3, 5, spread=2.0))
+
+
+@known.probe()
+def attention_causal_mask(program):
+    return program(*attention_inputs(24), mask=causal(3, 5, mx.float32))
+
+
+@known.probe(mx.float16)
+def attention_half(program):
+    return program(*attention_inputs(25, mx.float16)), program(*attention_inputs(25, mx.float16), mask=mx.zeros((3, 5)))
+
+
+@known.sized("4 heads of 256 tokens, D 64, float32")
+def sized(program):
+    draw = normals(1)
+    query, key, value = (draw(4, 256, 64) for _ in range(3))
+    return lambda: program(query, key, value)
+
+
+known.change(
+    "no-scale",
+    ("query.shape[-1] ** -0.5", "1.0"),
+    fact="the default scale 1/sqrt(D) is missing",
+    question="How far do dot products of random vectors spread when D grows from 1 to 128?",
+)
+known.change(
+    "scale-1-over-D",
+    ("query.shape[-1] ** -0.5", "1 / query.shape[-1]"),
+    fact="the default scale is 1/D",
+    question="The dot product of two random vectors of D numbers has variance D. What is its standard deviation?",
+)
+known.change(
+    "scale-ignored",
+    ("if scale is None:", "if True:"),
+    fact="the scale is always 1/sqrt(D), also when the caller gives another one",
+    question="What should scale=0.7 change?",
+)
+known.change(
+    "scale-0-is-default",
+    ("if scale is None:", "if not scale:"),
+    fact="a given scale of 0 counts as none given",
+    question="What does `scale or default` give for 0.0?",
+)
+known.change(
+    "scale-divides",
+    ("if scale is None:", "scale = scale and 1 / scale\nif scale is None:"),
+    fact="the scores are divided by a scale that the caller gives",
+    question="The default multiplies by 1/sqrt(D). What should a given scale do?",
+)
+known.change(
+    "mask-ignored",
+    ("if mask is not None:", "if False:"),
+    fact="the mask is not used",
+    question="Which entries of the result should change when a mask forbids the last key?",
+)
+known.change(
+    "mask-before-scale",
+    ("mask.astype(scores.dtype)", "mask.astype(scores.dtype) * scale"),
+    fact="the mask is added before the scores are scaled",
+    question="With D = 64, what is left of a mask entry of -2 after the scaling?",
+)
+known.change(
+    "mask-after-softmax",
+    ("(query @ key.swapaxes(-1, -2)) * scale", "softmax(query @ key.swapaxes(-1, -2) * scale, axis=-1)"),
+    ("scores + mask.astype(scores.dtype)", "scores * mx.exp(mask.astype(scores.dtype))"),
+    ("softmax(scores, axis=-1)", "scores"),
+    fact="the mask is applied to the weights, after the softmax",
+    question="What do the weights of a query sum to, once some of them are struck out?",
+)
+known.change(
+    "softmax-over-queries",
+    ("axis=-1", "axis=-2"),
+    fact="the softmax runs over the queries instead of the keys",
+    question="Whose weights should sum to one: those of a query over all keys, or those of a key over all queries?",
+)
+known.change(
+    "no-softmax",
+    ("softmax(scores, axis=-1)", "scores"),
+    fact="the scores multiply the values without a softmax",
+    question="What should the five numbers that weigh the values of one query sum to?",
+)
+known.change(
+    "float32-result",
+    ("axis=-1) @ value", "axis=-1) @ value.astype(mx.float32)"),
+    fact="the result is float32 although the query is not",
+    question="Which of your factors is an array of float32: the scale, perhaps, or a cast?",
+)
+known.change(
+    "mask-dtype",
+    ("mask.astype(scores.dtype)", "mask"),
+    fact="a float32 mask turns a float16 result into float32",
+    question="What is float16 + float32, and when did that addition happen?",
+)
+
+
+@known.accepted("scaled-query")
+def scaled_query(query, key, value, scale=None, mask=None):
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    return attend(query * factor, key, value, 1.0, mask)
+
+
+@known.accepted("einsum-in-float32")
+def attention_einsum(query, key, value, scale=None, mask=None):
+    q, k, v = (x.astype(mx.float32) for x in (query, key, value))
+    scores = mx.einsum("...ld,...sd->...ls", q, k) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    w = softmax(scores if mask is None else scores + mask, axis=-1)
+    return mx.einsum("...ls,...sd->...ld", w, v).astype(query.dtype)

@@ -1,0 +1,89 @@
+"""Known programs of task 1.1.3, linear."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.1.3")
+
+
+@known.probe()
+def linear_with_bias(program):
+    draw = normals(31)
+    return program(draw(2, 3, 4), draw(5, 4), draw(5))
+
+
+@known.probe()
+def linear_square(program):
+    draw = normals(32)
+    return program(draw(2, 4), draw(4, 4))
+
+
+@known.probe(mx.float16)
+def linear_half(program):
+    draw = normals(33, mx.float16)
+    return program(draw(3, 4), draw(5, 4), draw(5))
+
+
+@known.sized("x 128 x 256, w 576 x 256, float32")
+def sized(program):
+    draw = normals(1)
+    x, w = draw(128, 256), draw(576, 256)
+    return lambda: program(x, w)
+
+
+known.change(
+    "reshaped-weight",
+    ("w.swapaxes(-1, -2)", "w.reshape(w.shape[1], w.shape[0])"),
+    fact="w is reshaped to I x O instead of transposed",
+    question="Write out [[1, 2, 3], [4, 5, 6]] reshaped to 3 x 2, and transposed. Are they the same?",
+)
+known.change(
+    "not-transposed-when-square",
+    ("w.swapaxes(-1, -2)", "(w if w.shape[0] == w.shape[1] else w.swapaxes(-1, -2))"),
+    fact="w is transposed only if the shapes would not fit otherwise",
+    question="With O = I both products have the same shape. Which of the two is asked for?",
+)
+known.change(
+    "no-bias",
+    ("y + bias", "y"),
+    fact="the bias is left out",
+    question="What should linear give for x = 0?",
+)
+known.change(
+    "bias-subtracted",
+    ("y + bias", "y - bias"),
+    fact="the bias is subtracted",
+    question="What should linear give for x = 0: the bias, or its negative?",
+)
+known.change(
+    "flattened",
+    ("y = x", "y = x.reshape(-1, w.shape[1])"),
+    fact="the leading dimensions are flattened into one and not restored",
+    question="For x of 2 x 3 x 4 and w of 5 x 4, which shape should come out?",
+)
+known.change(
+    "scaled",
+    ("w.swapaxes(-1, -2)", "w.swapaxes(-1, -2) * x.shape[-1] ** -0.5"),
+    fact="the result is divided by sqrt(I)",
+    question="Attention scales its scores. Does a linear layer?",
+)
+known.change(
+    "float32-result",
+    ("y = x", "y = x.astype(mx.float32)"),
+    fact="the result is float32 although the arrays are not",
+    question="Which dtype do three float16 arrays share?",
+)
+
+
+@known.accepted("einsum")
+def linear_einsum(x, w, bias=None):
+    y = mx.einsum("...i,oi->...o", x, w)
+    return y if bias is None else y + bias
+
+
+@known.accepted("weights-first")
+def weights_first(x, w, bias=None):
+    y = (w @ x[..., None]).squeeze(-1)
+    return y if bias is None else y + bias

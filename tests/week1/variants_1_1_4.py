@@ -1,0 +1,151 @@
+"""Known programs of task 1.1.4, multi-head attention."""
+
+import mlx.core as mx
+from tiny_llm_solution.attention import SimpleMultiHeadAttention
+from tiny_llm_solution.attention import scaled_dot_product_attention_simple as attend
+from tiny_llm_solution.basics import linear
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.1.4")
+
+
+def run_layer(program, seed, mask=None, dtype=mx.float32, keys=5):
+    draw = normals(seed, dtype)
+    tokens = draw(2, 4, 11), draw(2, keys, 11), draw(2, keys, 11)
+    return program(11, 3, draw(6, 11), draw(6, 11), draw(6, 11), draw(11, 6))(*tokens, mask=mask)
+
+
+@known.probe()
+def layer_plain(program):
+    return run_layer(program, 41)
+
+
+@known.probe()
+def layer_mask(program):
+    return run_layer(program, 42, normals(420)(4, 5))
+
+
+@known.probe(mx.float16)
+def layer_half(program):
+    return run_layer(program, 44, dtype=mx.float16)
+
+
+@known.probe()
+def layer_equal_lengths(program):
+    return run_layer(program, 45, keys=4)
+
+
+@known.sized("64 tokens, E 256, 6 heads, D 64, float32")
+def sized(program):
+    draw = normals(1)
+    x, wo = draw(1, 64, 256), draw(256, 384, spread=0.05)
+    layer = program(256, 6, *(draw(384, 256, spread=0.06) for _ in range(3)), wo)
+    return lambda: layer(x, x, x)
+
+
+known.change(
+    "split-without-swap",
+    ("x, -1, (self.num_heads, -1)).swapaxes(-3, -2)", "x.flatten(1), -1, (self.num_heads, x.shape[1], -1))"),
+    fact="the projected features are reshaped straight to N x H x L x D, without swapping axes",
+    question="After that reshape, which token do the numbers of head 1, position 0 come from?",
+)
+known.change(
+    "join-without-swap",
+    ("heads.swapaxes(-3, -2).flatten(-2)", "heads.reshape(*query.shape[:2], -1)"),
+    fact="the heads are reshaped straight from N x H x L x D to N x L x (H * D), without swapping axes back",
+    question="Which numbers lie side by side in memory, and whose should lie side by side in the joined result?",
+)
+known.change(
+    "heads-interleaved",
+    ("(self.num_heads, -1)).swapaxes(-3, -2)", "(-1, self.num_heads)).transpose(0, 3, 1, 2)"),
+    ("heads.swapaxes(-3, -2)", "heads.transpose(0, 2, 3, 1)"),
+    fact="the features are split as D x H instead of H x D, so that head h gets every H-th feature",
+    question="Which features belong to head 0: the first D, or one of every H?",
+)
+known.change(
+    "no-heads",
+    ("(self.num_heads, -1)", "(1, -1)"),
+    fact="one attention runs over all H * D features, as if there were a single head",
+    question="How many rows of weights should each query have with three heads?",
+)
+known.change(
+    "scale-by-width",
+    ("mask=mask", "scale=self.wq.shape[0] ** -0.5, mask=mask"),
+    fact="the scores are scaled by 1/sqrt(H * D) instead of 1/sqrt(D)",
+    question="Over how many numbers does the dot product of one head run?",
+)
+known.change(
+    "scale-by-hidden-size",
+    ("mask=mask", "scale=(self.wq.shape[1] // self.num_heads) ** -0.5, mask=mask"),
+    fact="the scores are scaled as if D were hidden_size // num_heads",
+    question="Which of the arguments says how many rows the projections have?",
+)
+known.change(
+    "no-scale",
+    ("mask=mask", "scale=1.0, mask=mask"),
+    fact="the scale 1/sqrt(D) is missing",
+    question="Does your attention scale by itself, or did the layer pass it a scale?",
+)
+known.change(
+    "mask-ignored",
+    ("mask=mask", "mask=None"),
+    fact="the mask does not reach the attention",
+    question="Where does `mask` go after __call__ has received it?",
+)
+known.change(
+    "value-from-key",
+    ("linear(value, self.wv)", "linear(key, self.wv)"),
+    fact="the values are projected from `key`",
+    question="In self-attention query, key and value are one array. What if they are three?",
+)
+known.change(
+    "wk-and-wv-swapped",
+    ("= wq, wk, wv, wo", "= wq, wv, wk, wo"),
+    fact="wk and wv have changed places",
+    question="Which weight projects the keys?",
+)
+known.change(
+    "no-output-projection",
+    ("linear(joined, self.wo)", "joined"),
+    fact="the joined heads are returned without the output projection wo",
+    question="Which weight is still unused?",
+)
+known.change(
+    "float32-result",
+    ("linear(joined, self.wo)", "linear(joined.astype(mx.float32), self.wo)"),
+    fact="the result is float32 although the inputs are not",
+    question="Where do your float16 inputs meet a float32 number?",
+)
+
+
+@known.accepted("step-by-step")
+class StepByStep(SimpleMultiHeadAttention):
+    def __call__(self, query, key, value, mask=None):
+        q, k, v = linear(query, self.wq), linear(key, self.wk), linear(value, self.wv)
+        q, k, v = (x.reshape(*x.shape[:2], self.num_heads, -1).swapaxes(1, 2) for x in (q, k, v))
+        joined = attend(q, k, v, mask=mask).swapaxes(1, 2).reshape(*query.shape[:2], -1)
+        return linear(joined, self.wo)
+
+
+@known.accepted("loop-over-heads")
+class LoopOverHeads(SimpleMultiHeadAttention):
+    def __call__(self, query, key, value, mask=None):
+        q, k, v = linear(query, self.wq), linear(key, self.wk), linear(value, self.wv)
+        shape = (len(query), self.num_heads, query.shape[1], key.shape[1])
+        mask = mx.zeros(shape) if mask is None else mx.broadcast_to(mask, shape)
+        q, k, v = (mx.split(x, self.num_heads, axis=-1) for x in (q, k, v))
+        parts = [attend(q[h], k[h], v[h], mask=mask[:, h]) for h in range(self.num_heads)]
+        return linear(mx.concatenate(parts, axis=-1), self.wo)
+
+
+@known.accepted("einsum")
+class Einsum(SimpleMultiHeadAttention):
+    def __call__(self, query, key, value, mask=None):
+        q, k, v = (
+            mx.einsum("nle,hde->nhld", x, w.reshape(self.num_heads, -1, w.shape[1]))
+            for x, w in ((query, self.wq), (key, self.wk), (value, self.wv))
+        )
+        wo = self.wo.reshape(self.wo.shape[0], self.num_heads, -1)
+        return mx.einsum("nhld,ehd->nle", attend(q, k, v, mask=mask), wo)

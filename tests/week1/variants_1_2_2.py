@@ -1,0 +1,252 @@
+"""Known programs of task 1.2.2, RoPE."""
+
+import mlx.core as mx
+from tiny_llm_solution.positional_encoding import RoPE, rotation_angles
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.2.2")
+
+
+def tokens(seed, dtype=mx.float32, batch=2, heads=4):
+    return normals(seed, dtype)(batch, 3, heads, 10)
+
+
+# Each call has its own x, as a program may write to it.
+
+
+@known.probe()
+def rope_from_0(program):
+    x, same = tokens(21), tokens(21)
+    return program(10, 9, 300)(x), x, program(10, 9, 300, True)(same), same
+
+
+@known.probe()
+def rope_from_4(program):
+    return tuple(program(10, 9, 300, pairing)(tokens(22), slice(4, 7)) for pairing in (False, True))
+
+
+@known.probe()
+def rope_rows_apart(program):
+    rows = [slice(5, 8), slice(2, 5)]
+    return tuple(program(10, 9, 300, pairing)(tokens(23), rows) for pairing in (False, True))
+
+
+@known.probe()
+def rope_default_base(program):
+    return program(10, 9)(tokens(24))
+
+
+@known.probe(mx.float16)
+def rope_half(program):
+    return program(10, 9, 300)(tokens(25, mx.float16), slice(1, 4))
+
+
+@known.probe(mx.bfloat16)
+def rope_far(program):
+    return program(10, 900, 300)(tokens(26, mx.bfloat16), slice(700, 703))
+
+
+@known.sized("512 tokens, 16 heads, D 128, float32")
+def sized(program):
+    x, rope = normals(1)(1, 512, 16, 128), program(128, 512)
+    return lambda: rope(x)
+
+
+known.change(
+    "offset-ignored",
+    ("rows = offset", "offset = None\nrows = offset"),
+    fact="every sequence begins at position 0, whatever `offset` says",
+    question="A token that is generated later comes alone. How does your code know where it stands?",
+)
+known.change(
+    "list-ignored",
+    ("rows = offset", "offset = None if isinstance(offset, list) else offset\nrows = offset"),
+    fact="a single slice is used, but a list of slices counts as position 0 for every row",
+    question="Which branch of your code does a list take?",
+)
+known.change(
+    "first-row-for-all",
+    ("rows = offset if", "rows = offset[:1] * batch if"),
+    fact="all rows are turned by the first row's slice",
+    question="Two requests share a batch, one at position 5 and one at position 2. What is row 1 turned by?",
+)
+known.change(
+    "rows-reversed",
+    ("rows = offset if", "rows = offset[::-1] if"),
+    fact="the slices of a list reach the rows in reverse order",
+    question="Which row does the first slice of the list belong to?",
+)
+known.change(
+    "pairings-exchanged",
+    ("= dims, seq_len, traditional", "= dims, seq_len, not traditional"),
+    fact="traditional means the opposite: True pairs the halves, False the neighbours",
+    question="For D = 10 and traditional=False, which feature is the partner of feature 0?",
+)
+known.change(
+    "always-halves",
+    ("= dims, seq_len, traditional", "= dims, seq_len, False"),
+    fact="features i and i + D/2 are paired, also if `traditional` is True",
+    question="Where does your code look at `traditional`?",
+)
+known.change(
+    "always-neighbours",
+    ("= dims, seq_len, traditional", "= dims, seq_len, True"),
+    fact="features 2i and 2i + 1 are paired, also if `traditional` is False",
+    question="Where does your code look at `traditional`?",
+)
+known.change(
+    "not-put-back",
+    ("mx.stack(turned, axis=-1).flatten(-2)", "mx.concatenate(turned, axis=-1)"),
+    fact="neighbours are turned, but all first features are put before all second ones",
+    question="With traditional=True, feature 1 is the partner of feature 0. Where does it stand in your result?",
+)
+known.change(
+    "turned-backwards",
+    ("mx.sin(angles)", "-mx.sin(angles)"),
+    fact="every pair is turned by minus its angle",
+    question="(1, 0) turned by a quarter of a full circle is (0, 1). What does your code make of it?",
+)
+known.change(
+    "both-signs-plus",
+    ("first * cos - second", "first * cos + second"),
+    fact="the first feature of a pair becomes a cos + b sin, and the second a sin + b cos",
+    question="Turn (1, 1) by 45 degrees. How long was it before, and how long is your result?",
+)
+known.change(
+    "first-overwritten",
+    ("[first * cos - second", "[first := first * cos - second"),
+    fact="the second feature of a pair is computed from the first one after that has been turned",
+    question="When your second formula reads the first feature, has it still its old value?",
+)
+known.change(
+    "sin-and-cos-exchanged",
+    ("mx.cos(angles), mx.sin(angles)", "mx.sin(angles), mx.cos(angles)"),
+    fact="sine and cosine have changed places",
+    question="What should become of a token at position 0, where the sine is 0?",
+)
+known.change(
+    "heads-turned",
+    ("self.cos[row] for row in rows])[:, :, None, :]", "self.cos[row.start:][:x.shape[2]] for row in rows])[:, None]"),
+    ("self.sin[row] for row in rows])[:, :, None, :]", "self.sin[row.start:][:x.shape[2]] for row in rows])[:, None]"),
+    fact="the angle depends on the number of the head instead of the token's position",
+    question="x is N x L x H x D. Along which of its axes do positions run?",
+)
+known.change(
+    "base-hard-coded",
+    ("_tables(dims, seq_len, base)", "_tables(dims, seq_len, 10000)"),
+    fact="the base is always 10000, whatever `base` says",
+    question="Where does the `base` of __init__ go?",
+)
+known.change(
+    "exponent-i-over-D",
+    ("rotation_angles(dims, seq_len, base)", "rotation_angles(dims, seq_len, base**0.5)"),
+    fact="the exponent of the angles is -i/D instead of -2i/D",
+    question="Does your class use your rotation_angles, or angles of its own?",
+)
+known.change(
+    "positions-from-1",
+    ("rotation_angles(dims, seq_len, base)", "rotation_angles(dims, seq_len + 1, base)[1:]"),
+    fact="positions are counted from 1",
+    question="What should become of a token at position 0?",
+)
+known.change(
+    "float16-tables",
+    ("_tables(dims, seq_len, base)", "(t.astype(mx.float16).astype(mx.float32) for t in _tables(dims, seq_len, base))"),
+    fact="the sines and cosines are kept in float16",
+    question="How many digits does float16 keep, and what does a float32 caller expect?",
+)
+known.change(
+    "angles-in-the-input's-dtype",
+    ("mx.cos(angles), mx.sin(angles)", "angles, angles"),
+    ("turned =", "cos, sin = mx.cos(cos.astype(x.dtype)), mx.sin(sin.astype(x.dtype))\nturned ="),
+    fact="the angles are rounded to x's dtype before their sines and cosines are taken",
+    question="Which numbers around 700 can bfloat16 hold?",
+)
+known.change(
+    "float32-result",
+    ("y.astype(x.dtype)", "y"),
+    fact="the result is left in float32 although x is not",
+    question="float16 times float32 is float32. Who brings it back?",
+)
+known.change(
+    "in-place",
+    ("return y.astype(x.dtype)", "x[...] = y.astype(x.dtype)\nreturn x"),
+    fact="x itself is written to, so that the caller's array changes",
+    question="After the call, what does the caller find in x?",
+)
+
+
+@known.accepted("complex-numbers")
+class ComplexNumbers:
+    """A pair is a complex number, a turn is a multiplication; positions are looked up one by one."""
+
+    def __init__(self, dims, seq_len, base=10000, traditional=False):
+        if dims % 2:
+            raise ValueError("odd")
+        angles = mx.arange(seq_len)[:, None] / mx.power(base, mx.arange(0, dims, 2) / dims)
+        self.table = mx.exp(1j * angles)
+        self.traditional = traditional
+
+    def __call__(self, x, offset=None):
+        batch, length, _, dims = x.shape
+        if not isinstance(offset, list):
+            offset = [offset if offset is not None else slice(0, length)] * batch
+        positions = [list(range(row.start, row.stop)) for row in offset]
+        limit, pairs = self.table.shape
+        if dims != 2 * pairs or len(positions) != batch or {len(row) for row in positions} != {length}:
+            raise ValueError("shape")
+        if any(p < 0 or p >= limit for row in positions for p in row):
+            raise ValueError("position")
+        both = mx.unflatten(x.astype(mx.float32), -1, (pairs, 2) if self.traditional else (2, pairs))
+        a, b = (both[..., 0], both[..., 1]) if self.traditional else (both[..., 0, :], both[..., 1, :])
+        turned = (a + 1j * b) * self.table[mx.array(positions)][:, :, None]
+        y = mx.stack([mx.real(turned), mx.imag(turned)], axis=-1 if self.traditional else -2)
+        return y.reshape(x.shape).astype(x.dtype)
+
+
+@known.accepted("swapped-halves")
+class SwappedHalves:
+    """cos * x + sin * (x with its pairs swapped and one sign changed), row by row, tables as wide as D."""
+
+    def __init__(self, dims, seq_len, base=10000, traditional=False):
+        half = rotation_angles(dims, seq_len, base)
+        self.table = mx.repeat(half, 2, axis=1) if traditional else mx.tile(half, (1, 2))
+        self.order = [i ^ 1 for i in range(dims)] if traditional else [(i + dims // 2) % dims for i in range(dims)]
+        self.sign = mx.array([-1.0 if self.order[i] > i else 1.0 for i in range(dims)])
+
+    def one_row(self, x, row):
+        if not 0 <= row.start <= row.stop <= len(self.table) or row.stop - row.start != len(x):
+            raise ValueError("positions")
+        angles = self.table[row][:, None]
+        return mx.cos(angles) * x + mx.sin(angles) * self.sign * x[..., mx.array(self.order)]
+
+    def __call__(self, x, offset=None):
+        if x.shape[-1] != len(self.order):
+            raise ValueError("dims")
+        one = slice(0, x.shape[1]) if offset is None else offset
+        rows = one if isinstance(one, list) else [one] * len(x)
+        if len(rows) != len(x):
+            raise ValueError("rows")
+        return mx.stack([self.one_row(x[n], row) for n, row in enumerate(rows)]).astype(x.dtype)
+
+
+@known.accepted("rotation-matrices")
+class RotationMatrices:
+    """A D x D matrix for each position, on the solution's refusals."""
+
+    def __init__(self, dims, seq_len, base=10000, traditional=False):
+        self.solution = RoPE(dims, seq_len, base, traditional)
+        angles = rotation_angles(dims, seq_len, base)
+        i = mx.arange(dims // 2)
+        first, second = (2 * i, 2 * i + 1) if traditional else (i, i + dims // 2)
+        self.matrices = mx.zeros((seq_len, dims, dims))
+        self.matrices[:, first, first] = self.matrices[:, second, second] = mx.cos(angles)
+        self.matrices[:, first, second], self.matrices[:, second, first] = -mx.sin(angles), mx.sin(angles)
+
+    def __call__(self, x, offset=None):
+        self.solution(x, offset)
+        rows = offset if isinstance(offset, list) else [offset or slice(0, x.shape[1])] * len(x)
+        matrices = mx.stack([self.matrices[row] for row in rows])
+        return mx.einsum("nlde,nlhe->nlhd", matrices, x.astype(mx.float32)).astype(x.dtype)

@@ -1,0 +1,208 @@
+"""Known programs of task 1.3.2, grouped attention."""
+
+import mlx.core as mx
+from tiny_llm_solution.attention import causal_mask
+from tiny_llm_solution.attention import scaled_dot_product_attention_simple as attend
+
+from tiny_llm_course.testkit.checks import causal, normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.3.2")
+
+
+def inputs(seed, dtype=mx.float32, length=3, keys=5):
+    """H = 6, H_kv = 2: a group of 3."""
+    draw = normals(seed, dtype)
+    return draw(4, 6, length, 8), draw(4, 2, keys, 8), draw(4, 2, keys, 8)
+
+
+@known.probe()
+def grouped_plain(program):
+    return program(*inputs(21))
+
+
+@known.probe()
+def grouped_given_scale(program):
+    return program(*inputs(22), scale=0.7)
+
+
+@known.probe()
+def grouped_causal(program):
+    return program(*inputs(23), mask="causal")
+
+
+@known.probe()
+def grouped_causal_square(program):
+    return program(*inputs(24, keys=3), mask="causal")
+
+
+@known.probe()
+def grouped_mask(program):
+    draw = normals(250)
+    return tuple(program(*inputs(25), mask=draw(*shape, spread=2.0)) for shape in [(3, 5), (6, 3, 5), (4, 6, 3, 5)])
+
+
+@known.probe(mx.float16)
+def grouped_half(program):
+    three = inputs(26, mx.float16)
+    return program(*three), program(*three, mask=causal(3, 5, mx.float32))
+
+
+@known.sized("192 tokens, H 6, H_kv 2, D 64, float32")
+def sized(program):
+    draw = normals(1)
+    query, key, value = draw(1, 6, 192, 64), draw(1, 2, 192, 64), draw(1, 2, 192, 64)
+    return lambda: program(query, key, value, mask="causal")
+
+
+known.change(
+    "tile",
+    ("mx.unflatten(query, -3, (kv_heads, -1))", "mx.unflatten(query, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
+    ("mx.unflatten(mask, -3, (kv_heads, -1))", "mx.unflatten(mask, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
+    ("attended.flatten(", "attended.swapaxes(-4, -3).flatten("),
+    fact="query head h reads key-value head h % H_kv, as if these were dealt out in turn",
+    question="With six query heads and two key-value heads, which one should query head 1 read?",
+)
+known.change(
+    "group-before-kv-head",
+    ("mx.unflatten(query, -3, (kv_heads, -1))", "mx.unflatten(query, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
+    ("mx.unflatten(mask, -3, (kv_heads, -1))", "mx.unflatten(mask, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
+    fact="the query heads are split with the group's axis first, and joined with the key-value heads' axis first",
+    question="After your two reshapes, does query head 1 come back as output head 1?",
+)
+known.change(
+    "joined-in-another-order",
+    ("attended.flatten(", "attended.swapaxes(-4, -3).flatten("),
+    fact="the heads come back in another order than they went in: the group's axis is joined as the outer one",
+    question="The heads went in as H_kv x H/H_kv. In which order of these two axes do they leave?",
+)
+known.change(
+    "not-joined",
+    ("attended.flatten(-4, -3)", "attended"),
+    fact="the result still has the two axes H_kv x H/H_kv in place of H",
+    question="Which shape did the query come in, and which shape leaves?",
+)
+known.change(
+    "first-kv-head-only",
+    ("key[..., None, :, :]", "key[..., :1, None, :, :]"),
+    ("value[..., None, :, :]", "value[..., :1, None, :, :]"),
+    fact="every query head reads key-value head 0",
+    question="Change the last key-value head. Which outputs should change?",
+)
+known.change(
+    "value-head-tiled",
+    ("value[..., None, :, :]", "mx.unflatten(value[..., mx.arange(heads) % kv_heads, :, :], -3, (kv_heads, -1))"),
+    fact="the keys come from head h // (H / H_kv), but the values from head h % H_kv",
+    question="Do your keys and your values take the same way to a query head?",
+)
+known.change(
+    "causal-ignored",
+    ("mask = causal_mask(length, keys, query.dtype)", "mask = None"),
+    fact='mask="causal" hides nothing',
+    question="Where in your code does the word become an array?",
+)
+known.change(
+    "causal-upper-left",
+    ("causal_mask(length, keys, query.dtype)", "mx.triu(mx.full((length, keys), -mx.inf), k=1)"),
+    fact='mask="causal" lets query i see the keys 0 to i, as if the queries were the first L of the S positions',
+    question="With three queries and five keys, which key is the last that the last query may see?",
+)
+known.change(
+    "always-causal",
+    ("if isinstance(mask, str):", 'mask = "causal" if mask is None else mask\nif isinstance(mask, str):'),
+    fact="the future is hidden even when there is no mask",
+    question="What does mask=None ask for?",
+)
+known.change(
+    "array-mask-ignored",
+    ("if isinstance(mask, str):", "mask = mask if isinstance(mask, str) else None\nif isinstance(mask, str):"),
+    fact="a mask that is an array is not used",
+    question='Which masks are there besides None and "causal"?',
+)
+known.change(
+    "mask-dealt-out",
+    ("mx.unflatten(mask, -3, (kv_heads, -1))", "mx.unflatten(mask, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
+    fact="a mask with a head axis is split as H/H_kv x H_kv, so that query heads get each other's masks",
+    question="Query head 1 sits at [0, 1] of H_kv x H/H_kv. Where does your code look for its mask?",
+)
+known.change(
+    "mask-of-the-first-in-the-group",
+    ("mx.unflatten(mask, -3, (kv_heads, -1))", "mx.unflatten(mask, -3, (kv_heads, -1))[..., :1, :, :]"),
+    fact="every query head of a group gets the mask of the group's first head",
+    question="How many different masks can H query heads have?",
+)
+known.change(
+    "scale-by-all-heads",
+    ("scale,", "(heads * query.shape[-1]) ** -0.5 if scale is None else scale,"),
+    fact="the default scale is 1/sqrt(H * D)",
+    question="Over how many numbers does one dot product run?",
+)
+known.change(
+    "no-scale",
+    ("scale,", "1.0 if scale is None else scale,"),
+    fact="the default scale 1/sqrt(D) is missing",
+    question="What does scale=None mean, here and on day 1?",
+)
+known.change(
+    "scale-ignored",
+    ("scale,", "None,"),
+    fact="the scale is always 1/sqrt(D), also when the caller gives another one",
+    question="What should scale=0.7 change?",
+)
+known.change(
+    "float32-result",
+    ("attended.flatten(-4, -3)", "attended.flatten(-4, -3).astype(mx.float32)"),
+    fact="the result is float32 although the query is not",
+    question="Which of your factors is an array of float32: a scale, a mask, or a cast?",
+)
+known.change(
+    "mask-dtype",
+    ("attended.flatten(", "attended.astype(mx.result_type(query, query if mask is None else mask)).flatten("),
+    fact="a float32 mask turns a float16 result into float32",
+    question="What is float16 + float32, and when did that addition happen?",
+)
+known.together("group-before-kv-head", "joined-in-another-order", makes="tile")
+
+
+def spread_mask(query, key, mask):
+    """The mask, N x H x L x S or None, after the errors of the docstring."""
+    if query.shape[-3] % key.shape[-3] or (isinstance(mask, str) and mask != "causal"):
+        raise ValueError("uneven groups, or an unknown mask")
+    if isinstance(mask, str):
+        mask = causal_mask(query.shape[-2], key.shape[-2], query.dtype)
+    return None if mask is None else mx.broadcast_to(mask, (*query.shape[:-1], key.shape[-2]))
+
+
+@known.accepted("group-folded-into-the-length")
+def folded(query, key, value, scale=None, mask=None):
+    mask = spread_mask(query, key, mask)
+    *leading, heads, length, dims = query.shape
+    kv_heads, keys = key.shape[-3:-1]
+    rows = query.reshape(*leading, kv_heads, heads // kv_heads * length, dims)
+    if mask is not None:
+        mask = mask.reshape(*leading, kv_heads, heads // kv_heads * length, keys)
+    return attend(rows, key, value, scale, mask).reshape(query.shape)
+
+
+@known.accepted("loop-over-kv-heads")
+def loop_over_kv_heads(query, key, value, scale=None, mask=None):
+    mask = spread_mask(query, key, mask)
+    group, outputs = query.shape[-3] // key.shape[-3], []
+    for k in range(key.shape[-3]):
+        own = slice(k * group, (k + 1) * group)
+        bias = None if mask is None else mask[..., own, :, :]
+        one = slice(k, k + 1)
+        outputs.append(attend(query[..., own, :, :], key[..., one, :, :], value[..., one, :, :], scale, bias))
+    return mx.concatenate(outputs, axis=-3)
+
+
+@known.accepted("einsum-in-float32")
+def grouped_einsum(query, key, value, scale=None, mask=None):
+    mask, dtype, kv_heads = spread_mask(query, key, mask), query.dtype, key.shape[-3]
+    query, key, value = (x.astype(mx.float32) for x in (query, key, value))
+    q = mx.unflatten(query, -3, (kv_heads, -1))
+    scores = mx.einsum("...kgld,...ksd->...kgls", q, key) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        scores = scores + mx.unflatten(mask, -3, (kv_heads, -1))
+    weights = mx.softmax(scores, axis=-1)
+    return mx.einsum("...kgls,...ksd->...kgld", weights, value).flatten(-4, -3).astype(dtype)

@@ -1,0 +1,313 @@
+"""Known programs of task 1.3.3, Qwen3 attention."""
+
+import mlx.core as mx
+from tiny_llm_solution.attention import causal_mask
+from tiny_llm_solution.attention import scaled_dot_product_attention_grouped as grouped
+from tiny_llm_solution.attention import scaled_dot_product_attention_simple as attend
+from tiny_llm_solution.basics import linear
+from tiny_llm_solution.qwen3 import Qwen3MultiHeadAttention
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.3.3")
+
+
+def layer_inputs(seed, dtype=mx.float32, length=5, hidden=24):
+    """E = 24, H = 6, H_kv = 3, D = 8; weights that give scores of about unit variance."""
+    draw = normals(seed, dtype)
+    x, wo = draw(2, length, hidden), draw(hidden, 48, spread=0.15)
+    return x, (hidden, 6, 3, 8, *(draw(rows, hidden, spread=0.2) for rows in (48, 24, 24)), wo), draw
+
+
+def run_qwen3(program, seed, mask=None, dtype=mx.float32, **options):
+    x, arguments, draw = layer_inputs(seed, dtype)
+    weights = {"q_norm": 1 + draw(8, spread=0.5), "k_norm": 1 + draw(8, spread=0.5)}
+    return program(*arguments, **weights, max_seq_len=8, **options)(x, mask=mask)
+
+
+@known.probe()
+def qwen3_causal(program):
+    return run_qwen3(program, 31, "causal", theta=500)
+
+
+@known.probe()
+def qwen3_plain(program):
+    return run_qwen3(program, 32, theta=20)
+
+
+@known.probe()
+def qwen3_eps(program):
+    return run_qwen3(program, 33, "causal", theta=500, rms_norm_eps=0.5)
+
+
+@known.probe()
+def qwen3_mask(program):
+    return run_qwen3(program, 34, normals(340)(6, 5, 5), theta=500)
+
+
+@known.probe()
+def qwen25(program):
+    x, arguments, draw = layer_inputs(35)
+    return program(*arguments, bq=draw(48), bk=draw(24), bv=draw(24), max_seq_len=8, theta=500)(x, mask="causal")
+
+
+def run_with(program, seed, *names):
+    """Some of the five weights that a layer may have or not."""
+    x, arguments, draw = layer_inputs(seed)
+    extra = {"q_norm": 1 + draw(8, spread=0.5), "k_norm": 1 + draw(8, spread=0.5)}
+    extra |= {"bq": draw(48), "bk": draw(24), "bv": draw(24)}
+    return program(*arguments, **{name: extra[name] for name in names}, max_seq_len=8, theta=500)(x, mask="causal")
+
+
+@known.probe()
+def one_norm(program):
+    return run_with(program, 37, "q_norm"), run_with(program, 38, "k_norm")
+
+
+@known.probe()
+def one_bias(program):
+    return run_with(program, 39, "bq"), run_with(program, 40, "bk"), run_with(program, 41, "bv")
+
+
+@known.probe()
+def norms_and_biases(program):
+    return run_with(program, 42, "q_norm", "k_norm", "bq", "bk", "bv")
+
+
+@known.probe(mx.float16)
+def qwen3_half(program):
+    return run_qwen3(program, 36, "causal", mx.float16, theta=500)
+
+
+@known.sized("64 tokens, E 256, H 6, H_kv 2, D 64, float32")
+def sized(program):
+    draw = normals(1)
+    x, wo = draw(1, 64, 256), draw(256, 384, spread=0.05)
+    wq, wk, wv = (draw(rows, 256, spread=0.06) for rows in (384, 128, 128))
+    layer = program(256, 6, 2, 64, wq, wk, wv, wo, q_norm=1 + draw(64), k_norm=1 + draw(64), max_seq_len=256)
+    return lambda: layer(x, "causal")
+
+
+known.change(
+    "no-norms",
+    ("= q_norm, k_norm,", "= None, None,"),
+    fact="queries and keys are not normalised",
+    question="Which two weights of D numbers are still unused?",
+)
+known.change(
+    "norm-after-rope",
+    ("if self.q_norm is not None:", "query, key = self.rope(query), self.rope(key)\nif self.q_norm is not None:"),
+    ("self.rope(query).", "query."),
+    ("self.rope(key).", "key."),
+    fact="the norms come after RoPE",
+    question="RoPE mixes features i and i + D/2. Which feature should q_norm's weight i multiply?",
+)
+known.change(
+    "norms-exchanged",
+    ("= q_norm, k_norm,", "= k_norm, q_norm,"),
+    fact="q_norm and k_norm have changed places",
+    question="Both weights have D numbers. Which one belongs to the keys?",
+)
+known.change(
+    "norm-over-all-heads",
+    ("query, self.q_norm, self.eps)", "query.flatten(2), None, self.eps).reshape(query.shape) * self.q_norm"),
+    ("key, self.k_norm, self.eps)", "key.flatten(2), None, self.eps).reshape(key.shape) * self.k_norm"),
+    fact="one norm runs over the features of all heads together",
+    question="q_norm has D weights. Over how many numbers does the mean of the squares run?",
+)
+known.change(
+    "norm-weights-ignored",
+    ("query, self.q_norm, self.eps", "query, None, self.eps"),
+    ("key, self.k_norm, self.eps", "key, None, self.eps"),
+    fact="queries and keys are normalised, but not multiplied by q_norm and k_norm",
+    question="What do the weights of a norm do after the division?",
+)
+known.change(
+    "norms-without-weights",
+    ("if self.q_norm is not None:", "if True:"),
+    ("if self.k_norm is not None:", "if True:"),
+    fact="queries and keys are normalised even if q_norm and k_norm are None",
+    question="Qwen2.5 has no such weights. Does it have the norms?",
+)
+known.change(
+    "values-normalised",
+    ("key = mx.fast", "value = mx.fast.rms_norm(value, self.k_norm, self.eps)\nkey = mx.fast"),
+    fact="the values are normalised too, with k_norm",
+    question="What do queries and keys meet in, and do values take part in it?",
+)
+known.change(
+    "eps-fixed",
+    ("k_norm, rms_norm_eps", "k_norm, 1e-6"),
+    fact="eps is always 1e-6, whatever rms_norm_eps says",
+    question="Where does rms_norm_eps go after the constructor has received it?",
+)
+known.change(
+    "no-positions",
+    ("self.rope(query).", "query."),
+    ("self.rope(key).", "key."),
+    fact="the positions are missing: nothing is turned",
+    question="Without RoPE, how would the layer tell `dog is blue` from `blue is dog`?",
+)
+known.change(
+    "queries-turned-only",
+    ("self.rope(key).", "key."),
+    fact="the queries are turned by RoPE, but not the keys",
+    question="A score should depend on the distance i - j. From where does it learn j?",
+)
+known.change(
+    "values-turned",
+    ("value.swapaxes(1, 2)", "self.rope(value).swapaxes(1, 2)"),
+    fact="the values are turned by RoPE too",
+    question="Which two of the three vectors meet in a score?",
+)
+known.change(
+    "positions-from-heads",
+    ("self.rope(query).swapaxes(1, 2)", "self.rope(query.swapaxes(1, 2))"),
+    ("self.rope(key).swapaxes(1, 2)", "self.rope(key.swapaxes(1, 2))"),
+    fact="the heads are counted as positions: head and length had changed places before RoPE ran",
+    question="On which axis does your RoPE expect the length, and where is it when you call it?",
+)
+known.change(
+    "traditional-pairs",
+    ("max_seq_len, theta)", "max_seq_len, theta, traditional=True)"),
+    fact="neighbours are paired in RoPE, features 2i and 2i + 1",
+    question="Which pairing does the docstring of the constructor ask for?",
+)
+known.change(
+    "theta-10000",
+    ("max_seq_len, theta)", "max_seq_len)"),
+    fact="theta is always 10000 in RoPE, whatever the caller gives",
+    question="Which arguments does your RoPE get, and which does it take from its defaults?",
+)
+known.change(
+    "theta-1000000",
+    ("max_seq_len, theta)", "max_seq_len, 1000000)"),
+    fact="theta is always 1000000 in RoPE, whatever the caller gives",
+    question="Not every model uses the default. Where does theta go?",
+)
+known.change(
+    "no-biases",
+    ("= bq, bk, bv", "= None, None, None"),
+    fact="the biases are left out",
+    question="Which weights does Qwen2.5 bring that Qwen3 does not?",
+)
+known.change(
+    "no-value-bias",
+    ("= bq, bk, bv", "= bq, bk, None"),
+    fact="the values have no bias",
+    question="How many projections have a bias in Qwen2.5?",
+)
+known.change(
+    "norms-only-as-a-pair",
+    ("if self.q_norm is not None:", "if self.q_norm is not None and self.k_norm is not None:"),
+    ("if self.k_norm is not None:", "if self.q_norm is not None and self.k_norm is not None:"),
+    fact="queries and keys are normalised only if both q_norm and k_norm are given",
+    question="With q_norm given and k_norm None, which of the two norms does the constructor's docstring ask for?",
+)
+known.change(
+    "biases-only-together",
+    ("= bq, bk, bv", "= (None,) * 3 if bq is None or bk is None or bv is None else (bq, bk, bv)"),
+    fact="the biases are added only if all three are given",
+    question="With bq given and bv None, which projections have a bias?",
+)
+known.change(
+    "biases-or-norms",
+    ("= bq, bk, bv", "= (bq, bk, bv) if q_norm is None and k_norm is None else (None, None, None)"),
+    fact="the biases are left out where there are norms",
+    question="Qwen3 has norms and Qwen2.5 has biases. Which weights does the constructor forbid to come together?",
+)
+known.change(
+    "mask-ignored",
+    ("mask=mask", "mask=None"),
+    fact="the mask does not reach the attention",
+    question="Where does `mask` go after __call__ has received it?",
+)
+known.change(
+    "always-causal",
+    ("mask=mask", 'mask="causal"'),
+    fact="the mask is causal whatever the caller gives",
+    question="What does mask=None ask for, and what an array?",
+)
+known.change(
+    "scale-from-hidden-size",
+    ("mask=mask", "scale=(self.wq.shape[1] // self.num_heads) ** -0.5, mask=mask"),
+    fact="the scores are scaled by 1/sqrt(E / H) instead of 1/sqrt(D)",
+    question="Is a head's size here what is left when E is shared among the heads?",
+)
+known.change(
+    "wk-and-wv-exchanged",
+    ("= wq, wk, wv, wo", "= wq, wv, wk, wo"),
+    fact="wk and wv have changed places",
+    question="Both have H_kv * D rows. Which weight projects the keys?",
+)
+known.change(
+    "join-without-swap",
+    ("attended.swapaxes(1, 2).flatten(2)", "attended.reshape(*x.shape[:2], -1)"),
+    fact="the heads are reshaped straight from N x H x L x D to N x L x (H * D), without swapping axes back",
+    question="Which numbers lie side by side in memory, and whose should lie side by side in the joined result?",
+)
+known.change(
+    "float32-result",
+    ("flatten(2)", "flatten(2).astype(mx.float32)"),
+    fact="the result is float32 although x is not",
+    question="Where do your float16 numbers meet a float32 one?",
+)
+
+
+@known.accepted("step-by-step")
+class StepByStep(Qwen3MultiHeadAttention):
+    """In steps that another way can replace."""
+
+    def rms(self, x, weight):
+        return x if weight is None else mx.fast.rms_norm(x, weight, self.eps)
+
+    def turn(self, q, k):
+        return self.rope(q), self.rope(k)
+
+    def attend(self, q, k, v, mask):  # N x H x L x D
+        return grouped(q, k, v, mask=mask)
+
+    def __call__(self, x, mask=None):
+        weights = (self.wq, self.bq), (self.wk, self.bk), (self.wv, self.bv)
+        q, k, v = (linear(x, w, b).reshape(*x.shape[:2], -1, len(self.wq) // self.num_heads) for w, b in weights)
+        q, k = self.turn(self.rms(q, self.q_norm), self.rms(k, self.k_norm))
+        attended = self.attend(q.swapaxes(1, 2), k.swapaxes(1, 2), v.swapaxes(1, 2), mask)
+        return linear(attended.swapaxes(1, 2).reshape(*x.shape[:2], -1), self.wo)
+
+
+@known.accepted("norm-by-hand")
+class NormByHand(StepByStep):
+    def rms(self, x, weight):
+        if weight is None:
+            return x
+        wide = x.astype(mx.float32)
+        return (wide / mx.sqrt((wide * wide).mean(-1, keepdims=True) + self.eps) * weight).astype(x.dtype)
+
+
+@known.accepted("positions-from-three")
+class PositionsFromThree(StepByStep):
+    """Right, as only the distance of two positions counts."""
+
+    def __init__(self, *arguments, max_seq_len=32768, theta=1000000, **weights):
+        super().__init__(*arguments, max_seq_len=max_seq_len + 3, theta=theta, **weights)
+
+    def turn(self, q, k):
+        own = slice(3, 3 + q.shape[1])
+        return self.rope(q, own), self.rope(k, own)
+
+
+@known.accepted("loop-over-heads")
+class LoopOverHeads(StepByStep):
+    """Day 1's attention for one head after another."""
+
+    def attend(self, q, k, v, mask):
+        group, length = self.num_heads // self.num_kv_heads, q.shape[2]
+        if isinstance(mask, str):
+            mask = causal_mask(length, length, q.dtype)
+        mask = None if mask is None else mx.broadcast_to(mask, (*q.shape[:3], length))
+        heads = []
+        for h in range(self.num_heads):
+            own = None if mask is None else mask[:, h]
+            heads.append(attend(q[:, h], k[:, h // group], v[:, h // group], mask=own))
+        return mx.stack(heads, axis=1)

@@ -1,0 +1,172 @@
+"""Known programs of task 1.4.1, RMSNorm."""
+
+import math
+
+import mlx.core as mx
+from tiny_llm_solution.layer_norm import RMSNorm
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.4.1")
+
+
+@known.probe()
+def norm_plain(program):
+    draw = normals(11)
+    return program(5, draw(5), 1e-6)(draw(2, 3, 5, spread=2.0) + 1)
+
+
+@known.probe()
+def norm_large_eps(program):
+    draw = normals(12)
+    return program(5, draw(5), 0.3)(draw(3, 5))
+
+
+@known.probe()
+def norm_default_eps(program):
+    draw = normals(13)
+    return program(5, draw(5))(draw(3, 5, spread=0.003))
+
+
+@known.probe(mx.float16)
+def norm_half(program):
+    draw = normals(14, mx.float16)
+    x, weight = draw(3, 5), draw(5)
+    return program(5, weight, 1e-5)(x), program(5, weight.astype(mx.float32), 1e-5)(x)
+
+
+@known.probe(mx.float16)
+def norm_half_large(program):
+    draw = normals(15, mx.float16)
+    return program(5, draw(5), 1e-5)(draw(3, 5) + mx.array([300, -400, 500, -600, 700], dtype=mx.float16))
+
+
+@known.sized("x 1,024 x 1,024, float32")
+def sized(program):
+    draw = normals(1)
+    x, norm = draw(1024, 1024), program(1024, draw(1024))
+    return lambda: norm(x)
+
+
+known.change(
+    "mean-subtracted",
+    ("scale = mx.rsqrt", "wide = wide - mx.mean(wide, axis=-1, keepdims=True)\nscale = mx.rsqrt"),
+    fact="the mean of each vector is subtracted first, as LayerNorm does",
+    question="What should come out for a vector whose numbers are all 3?",
+)
+known.change(
+    "eps-outside-the-root",
+    ("mx.rsqrt(", "1 / (mx.sqrt("),
+    (" + self.eps", ") + self.eps"),
+    fact="eps is added to the root, and not to the mean square under it",
+    question="What is divided by for a vector of zeros and eps = 1e-6: one thousandth, or one millionth?",
+)
+known.change(
+    "eps-left-out",
+    (" + self.eps", ""),
+    fact="eps is left out",
+    question="What does a vector of zeros give?",
+)
+known.change(
+    "eps-fixed",
+    ("= weight, eps", "= weight, 1e-5"),
+    fact="eps is always 1e-5, also when the caller gives another one",
+    question="Where does the `eps` that __init__ receives go?",
+)
+known.change(
+    "input-dtype-statistics",
+    ("x.astype(mx.float32)", "x"),
+    fact="the squares and their mean are taken in x's own dtype",
+    question="What are 300 * 300 and 0.0001 * 0.0001 in float16?",
+)
+known.change(
+    "float32-result",
+    ("(wide * scale).astype(x.dtype)", "(wide * scale)"),
+    fact="the result stays in float32 although x came in another dtype",
+    question="Where do the numbers go back to the dtype that they came in?",
+)
+known.change(
+    "weight-decides-the-dtype",
+    ("self.weight.astype(x.dtype)", "self.weight"),
+    fact="a float32 weight turns a float16 result into float32",
+    question="What is float16 * float32, and when did that multiplication happen?",
+)
+known.change(
+    "sum-of-squares",
+    ("mx.mean(", "mx.sum("),
+    fact="the squares are summed, and not averaged",
+    question="How long is a vector of four ones, and what is its root mean square?",
+)
+known.change(
+    "no-root",
+    ("mx.rsqrt(", "1 / ("),
+    fact="the vectors are divided by the mean square itself, without a root",
+    question="What should happen to the result when x is doubled?",
+)
+known.change(
+    "mean-of-absolute-values",
+    ("mx.rsqrt(mx.mean(mx.square(", "1 / (mx.mean(mx.abs("),
+    fact="the mean of the absolute values takes the place of the root mean square",
+    question="What is the root of the mean square of 0 and 2, and what is the mean of the two?",
+)
+known.change(
+    "one-mean-for-everything",
+    (", axis=-1, keepdims=True", ""),
+    fact="one mean is taken over the whole array",
+    question="How many means does an array of 2 x 3 x 5 need, if each vector of 5 has its own?",
+)
+known.change(
+    "mean-over-tokens",
+    ("axis=-1", "axis=-2"),
+    fact="the mean runs over the tokens, one for each feature",
+    question="Should a token's result change when its neighbour does?",
+)
+known.change(
+    "no-weight",
+    (" * self.weight.astype(x.dtype)", ""),
+    fact="the weight is not used",
+    question="What is __init__ given besides dim and eps?",
+)
+known.change(
+    "weight-plus-one",
+    ("self.weight.astype(x.dtype)", "(1 + self.weight.astype(x.dtype))"),
+    fact="the result is multiplied by 1 + weight, as in Gemma",
+    question="What should a weight of zeros give?",
+)
+known.change(
+    "weight-before-the-norm",
+    ("x.astype(mx.float32)", "x.astype(mx.float32) * self.weight"),
+    (" * self.weight.astype(x.dtype)", ""),
+    fact="x is multiplied by the weight before its mean square is taken",
+    question="If every weight is 10, should the result be ten times as large?",
+)
+
+
+@known.accepted("division-by-the-root")
+class DivisionByTheRoot:
+    def __init__(self, dim, weight, eps=1e-5):
+        if weight.ndim != 1 or len(weight) != dim:
+            raise ValueError(f"the weight is {weight.shape}, and should be ({dim},)")
+        self.g, self.eps = weight, eps
+
+    def __call__(self, x):
+        y = x.astype(mx.float32)
+        return (self.g * (y / mx.sqrt((y * y).mean(-1, keepdims=True) + self.eps))).astype(x.dtype)
+
+
+@known.accepted("einsum")
+class Einsum(RMSNorm):
+    def __call__(self, x):
+        wide = x.astype(mx.float32)
+        mean_square = mx.einsum("...d,...d->...", wide, wide)[..., None] / x.shape[-1]
+        return (wide * mx.rsqrt(mean_square + self.eps)).astype(x.dtype) * self.weight.astype(x.dtype)
+
+
+@known.accepted("norm-over-root-of-dim")
+class NormOverRootOfDim(RMSNorm):
+    def __call__(self, x):
+        wide, dim = x.astype(mx.float32), x.shape[-1]
+        length = mx.linalg.norm(wide, axis=-1, keepdims=True)
+        scale = math.sqrt(dim) / mx.sqrt(length * length + dim * self.eps)
+        return (wide * scale).astype(x.dtype) * self.weight.astype(x.dtype)

@@ -1,0 +1,140 @@
+"""Known programs of task 1.4.2, SiLU."""
+
+import math
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.4.2")
+
+
+@known.probe()
+def silu_plain(program):
+    return program(normals(21)(3, 4, spread=2.0))
+
+
+@known.probe()
+def silu_far(program):
+    return program(mx.array([-200.0, -100.0, -1.0, 0.0, 1.0, 100.0, 200.0]))
+
+
+@known.probe(mx.float16)
+def silu_half(program):
+    return program(normals(22, mx.float16)(3, 4))
+
+
+@known.probe(mx.bfloat16)
+def silu_tail(program):
+    """Here 1 - sigmoid(-x) is exactly 0 in bfloat16, in whatever way it is computed."""
+    return program(mx.array([-10.0, -9.0, -8.0], dtype=mx.bfloat16))
+
+
+@known.sized("x 128 x 3,072, float32")
+def sized(program):
+    x = normals(1)(128, 3072)
+    return lambda: program(x)
+
+
+known.change(
+    "difference-from-one",
+    ("mx.where(x < 0, e, 1) / (1 + e)", "(1 - mx.sigmoid(-x))"),
+    fact="the sigmoid of a negative x is the difference of two numbers close to 1",
+    question="Which bfloat16 number comes just before 1, and what is 1 minus it?",
+)
+known.change(
+    "infinite-quotient-negative",
+    ("-mx.abs(x)", "-x"),
+    ("mx.where(x < 0, e, 1) / (1 + e)", "(1 - e / (1 + e))"),
+    fact="a quotient of exponentials of -x is subtracted from 1, and is infinity over infinity far below zero",
+    question="What is exp(100) / (1 + exp(100)) in float32?",
+)
+known.change(
+    "infinite-quotient-positive",
+    ("-mx.abs(x)", "x"),
+    ("mx.where(x < 0, e, 1) / (1 + e)", "(e / (1 + e))"),
+    fact="the sigmoid is exp(x) / (1 + exp(x)), which is infinity over infinity for large x",
+    question="What is exp(100) / (1 + exp(100)) in float32?",
+)
+known.change(
+    "sigmoid-alone",
+    ("return x *", "return"),
+    fact="the sigmoid is returned without x",
+    question="What should 100 give, if large numbers pass as they are?",
+)
+known.change(
+    "other-sign",
+    ("x < 0", "x > 0"),
+    fact="x is multiplied by sigmoid(-x)",
+    question="Which numbers should pass: the large ones, or the very negative ones?",
+)
+known.change(
+    "relu",
+    ("x * mx.where(x < 0, e, 1) / (1 + e)", "mx.maximum(x, 0)"),
+    fact="negative numbers become 0 and positive ones stay, which is relu",
+    question="What is -1 * sigmoid(-1)?",
+)
+
+
+@known.wrong(
+    "gelu",
+    fact="x is multiplied by the normal distribution's integral, which is GELU",
+    question="GELU has a bell curve in it. What does sigmoid have?",
+)
+def gelu(x):
+    wide = x.astype(mx.float32)
+    return (wide * (1 + mx.erf(wide / math.sqrt(2))) / 2).astype(x.dtype)
+
+
+@known.wrong(
+    "gelu-tanh",
+    fact="the formula with tanh and x cubed is used, which is GELU's",
+    question="GELU needs the number 0.044715. Is there such a number in sigmoid?",
+)
+def gelu_tanh(x):
+    wide = x.astype(mx.float32)
+    inner = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide * wide * wide)
+    return (wide * (1 + mx.tanh(inner)) / 2).astype(x.dtype)
+
+
+known.change(
+    "gelu-sigmoid",
+    ("-mx.abs(x)", "-mx.abs(1.702 * x)"),
+    fact="x is multiplied by sigmoid(1.702 * x), which is an approximation of GELU",
+    question="At which x is sigmoid(x) 0.731, and at which x is yours?",
+)
+known.change(
+    "float32-result",
+    ("e = mx.exp", "x = x.astype(mx.float32)\ne = mx.exp"),
+    fact="the result is float32 although x is not",
+    question="Which dtype should float16 numbers give, and where was it left?",
+)
+
+
+@known.accepted("sigmoid")
+def by_sigmoid(x):
+    return x * mx.sigmoid(x)
+
+
+@known.accepted("quotient")
+def by_quotient(x):
+    return x / (1 + mx.exp(-x))  # x over infinity is 0
+
+
+@known.accepted("two-branches")
+def two_branches(x):
+    e = mx.exp(x)
+    return mx.where(x < 0, x * e / (1 + e), x / (1 + mx.exp(-x)))
+
+
+@known.accepted("float32-inside")
+def float32_inside(x):
+    wide = x.astype(mx.float32)
+    return (wide * mx.reciprocal(1 + mx.exp(-wide))).astype(x.dtype)
+
+
+@known.accepted("logarithm")
+def by_logarithm(x):
+    wide = x.astype(mx.float32)
+    return (wide * mx.exp(-mx.logaddexp(mx.zeros_like(wide), -wide))).astype(x.dtype)

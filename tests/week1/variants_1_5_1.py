@@ -1,0 +1,127 @@
+"""Known programs of task 1.5.1, embedding."""
+
+import mlx.core as mx
+from tests.week1.reference_model import random_tokens
+from tiny_llm_solution.embedding import Embedding
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.5.1")
+
+
+def table(seed, dtype=mx.float32, rows=7, columns=5):
+    return normals(seed, dtype)(rows, columns)
+
+
+@known.probe()
+def look_up(program):
+    return program(7, 5, table(11))(random_tokens(11, 2, 3, vocab_size=7))
+
+
+@known.probe()
+def look_up_first_and_last(program):
+    return program(7, 5, table(12))(mx.array([0, 6]))
+
+
+@known.probe()
+def compare_with_rows(program):
+    return program(7, 5, table(13)).as_linear(normals(130)(2, 3, 5))
+
+
+@known.probe()
+def compare_with_rows_square(program):
+    return program(5, 5, table(14, rows=5)).as_linear(normals(140)(2, 5))
+
+
+@known.probe(mx.float16)
+def embedding_half(program):
+    layer = program(7, 5, table(15, mx.float16))
+    return layer(random_tokens(15, 2, 3, vocab_size=7)), layer.as_linear(normals(150, mx.float16)(2, 5))
+
+
+@known.sized("32 tokens, V 2,048, E 256, both ways, float32")
+def sized(program):
+    embedding = program(2048, 256, table(1, rows=2048, columns=256))
+    tokens = random_tokens(1, 32, vocab_size=2048)
+    return lambda: embedding.as_linear(embedding(tokens))
+
+
+known.change(
+    "scaled-by-root-E",
+    ("self.weight[tokens]", "self.weight[tokens] * self.weight.shape[1] ** 0.5"),
+    fact="the vectors that are looked up are multiplied by sqrt(E)",
+    question="Some models do that. Does this task's docstring?",
+)
+known.change(
+    "ids-from-one",
+    ("self.weight[tokens]", "self.weight[tokens.astype(mx.int32) - 1]"),
+    fact="each token gets the row before its own, as if ids began at 1",
+    question="Which row belongs to token 0?",
+)
+known.change(
+    "flattened",
+    ("self.weight[tokens]", "self.weight[tokens.flatten()]"),
+    fact="the tokens' leading dimensions are flattened into one and not restored",
+    question="For tokens of 2 x 3, which shape should come out?",
+)
+known.change(
+    "float32-lookup",
+    ("self.weight[tokens]", "mx.eye(self.weight.shape[0])[tokens] @ self.weight"),
+    fact="looking up gives float32, whatever the table's dtype is",
+    question="If you select rows by a product, which dtype has the array that selects them?",
+)
+known.change(
+    "reshaped-table",
+    ("linear(x, self.weight)", "x @ self.weight.reshape(self.weight.shape[1], -1)"),
+    fact="as_linear reshapes the table to E x V instead of transposing it",
+    question="After that reshape, does a column still hold one token's vector?",
+)
+known.change(
+    "not-transposed-when-square",
+    ("linear(x, self.weight)", "x @ (self.weight if self.weight.shape[0] == self.weight.shape[1] else self.weight.T)"),
+    fact="as_linear transposes the table only if the shapes would not fit otherwise",
+    question="With V = E both products have the same shape. Which of the two compares x with rows?",
+)
+known.change(
+    "scores-over-root-E",
+    ("linear(x, self.weight)", "linear(x, self.weight) * self.weight.shape[1] ** -0.5"),
+    fact="as_linear divides the dot products by sqrt(E)",
+    question="Attention scales its scores. Does the output head?",
+)
+known.change(
+    "cosines",
+    ("linear(x, self.weight)", "linear(x, self.weight / mx.linalg.norm(self.weight, axis=1, keepdims=True))"),
+    fact="as_linear compares directions only: the table's rows are divided by their lengths",
+    question="Should a token with a long vector score as high as one with a short vector?",
+)
+known.change(
+    "probabilities",
+    ("linear(x, self.weight)", "mx.softmax(linear(x, self.weight), axis=-1)"),
+    fact="as_linear ends with a softmax over the vocabulary",
+    question="Does the docstring ask for dot products, or for weights?",
+)
+
+
+@known.accepted("take-and-einsum")
+class TakeAndEinsum:
+    def __init__(self, vocab_size, embedding_dim, weight):
+        if list(weight.shape) != [vocab_size, embedding_dim]:
+            raise ValueError("the table does not fit")
+        self.rows = weight
+
+    def __call__(self, tokens):
+        return mx.take(self.rows, tokens, axis=0)
+
+    def as_linear(self, x):
+        return mx.einsum("...e,ve->...v", x, self.rows)
+
+
+@known.accepted("one-hot")
+class OneHot(Embedding):
+    def __call__(self, tokens):
+        ids = mx.arange(self.weight.shape[0])
+        return (tokens[..., None] == ids).astype(self.weight.dtype) @ self.weight
+
+    def as_linear(self, x):
+        return (self.weight @ x[..., None]).squeeze(-1)

@@ -1,0 +1,251 @@
+"""Known programs of task 1.5.3, the model."""
+
+import dataclasses
+
+import mlx.core as mx
+from tests.week1.layer_of_operators import layer_of_operators, needed
+from tests.week1.reference_model import QWEN3, QWEN25, embedded_model, random_model, random_tokens
+from tiny_llm_solution.basics import linear
+from tiny_llm_solution.config import ModelConfig
+from tiny_llm_solution.qwen3 import Qwen3Model
+
+from tiny_llm_course.testkit.checks import causal, normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.5.3")
+
+
+def run_model(program, base, seed, dtype=mx.float32, length=5, extra=None, **changes):
+    model = random_model(base, seed, dtype, **changes).with_weights(**(extra or {}))
+    return program(ModelConfig.from_dict(model.config), model.weights)(random_tokens(seed, 2, length))
+
+
+@known.probe()
+def model_qwen3(program):
+    return run_model(program, QWEN3, 31)
+
+
+@known.probe()
+def model_qwen25_tied(program):
+    return run_model(program, QWEN25, 32, tie_word_embeddings=True)
+
+
+@known.probe()
+def model_three_layers(program):
+    return run_model(program, QWEN3, 33, num_hidden_layers=3)
+
+
+@known.probe()
+def model_eleven_layers(program):
+    return run_model(program, QWEN3, 34, length=2, num_hidden_layers=11)
+
+
+@known.probe()
+def model_with_a_head_left_over(program):
+    return run_model(program, QWEN3, 35, tie_word_embeddings=True, extra={"lm_head.weight": normals(350)(29, 12)})
+
+
+@known.probe(mx.float16)
+def model_half(program):
+    return run_model(program, QWEN3, 36, mx.float16)
+
+
+@known.probe()
+def model_without_its_last_layer(program):
+    """0 if it is noticed that a layer's weights are missing, 1 if not."""
+    model = random_model(QWEN3, 37)
+    weights = {name: w for name, w in model.weights.items() if not name.startswith("model.layers.1.")}
+    try:
+        program(ModelConfig.from_dict(model.config), weights)
+    except KeyError:
+        return mx.array(0.0)
+    return mx.array(1.0)
+
+
+@known.sized("8 tokens, the model that comes with the course, float32")
+def sized(program):
+    checkpoint = embedded_model()
+    model = program(ModelConfig.from_dict(checkpoint.config), checkpoint.weights)
+    tokens = random_tokens(1, 1, 8, vocab_size=2048)
+    return lambda: model(tokens)
+
+
+@known.accepted("operators-of-mlx")
+class ModelOfOperators:
+    def __init__(self, config, weights):
+        self.config, self.table, self.norm = config, weights["model.embed_tokens.weight"], weights["model.norm.weight"]
+        self.head = self.table if config.tie_word_embeddings else weights["lm_head.weight"]
+        self.layers = [
+            {name: weights[f"model.layers.{number}.{name}"] for name in needed(config)}
+            for number in range(config.num_hidden_layers)
+        ]
+
+    def __call__(self, tokens):
+        x = mx.take(self.table, tokens, axis=0)
+        for weights in self.layers:
+            x = layer_of_operators(x, self.config, weights, "causal")
+        return mx.fast.rms_norm(x, self.norm, self.config.rms_norm_eps) @ self.head.T
+
+
+known.change(
+    "one-layer-only",
+    ("for layer in self.layers:", "for layer in self.layers[:1]:"),
+    fact="only the first layer is run",
+    question="How many layers does the config ask for, and how often does your loop run?",
+)
+known.change(
+    "layers-all-read-embeddings",
+    ("layer(x,", "layer(self.embedding(tokens),"),
+    fact="every layer reads the embeddings, and the last one's output is used",
+    question="What does layer 1 read: the output of layer 0, or what layer 0 read?",
+)
+known.change(
+    "one-layer-too-few",
+    ("for layer in self.layers:", "for layer in self.layers[:-1]:"),
+    fact="the last layer is not run",
+    question="With two layers, which numbers does your loop count through?",
+)
+known.change(
+    "layers-counted-in-the-weights",
+    ("range(config.num_hidden_layers)", 'range(sum(name.endswith("input_layernorm.weight") for name in weights))'),
+    fact="there are as many layers as the weights hold, however many the config says",
+    question="If a file lost its last layer, what tells you that it should be there?",
+)
+known.change(
+    "layers-in-reverse",
+    ("for layer in self.layers:", "for layer in reversed(self.layers):"),
+    fact="the layers are run from the last to the first",
+    question="Which layer reads the embeddings?",
+)
+known.change(
+    "last-weights-for-all",
+    ('f"model.layers.{number}."', 'f"model.layers.{config.num_hidden_layers - 1}."'),
+    fact="every layer has the weights of the last one",
+    question="While the layers are built, what tells layer 0's weights from those of layer 1?",
+)
+known.change(
+    "first-weights-for-all",
+    ('f"model.layers.{number}."', '"model.layers.0."'),
+    fact="every layer has the weights of layer 0",
+    question="Does the number in `model.layers.0.` change while your layers are built?",
+)
+known.change(
+    "layers-sorted-as-words",
+    ("range(config.num_hidden_layers)", "sorted(map(str, range(config.num_hidden_layers)))"),
+    fact="the layers are in the order of their numbers written as words: 0, 1, 10, 2",
+    question='Does "10" come before or after "2"?',
+)
+known.change(
+    "no-causal-mask",
+    ('layer(x, mask="causal")', "layer(x)"),
+    fact="no mask is given to the layers, so that every token sees the later ones",
+    question="Which tokens may the logits at position 0 depend on?",
+)
+known.change(
+    "mask-in-first-layer-only",
+    ('mask="causal"', 'mask="causal" if layer is self.layers[0] else None'),
+    fact="only the first layer is masked",
+    question="Where could a token of the second layer learn of a later one?",
+)
+known.change(
+    "no-final-norm",
+    ("x = self.norm(x)", ""),
+    fact="the final norm is left out",
+    question="Which weight of the model is still unused?",
+)
+known.change(
+    "norm-after-every-layer",
+    ('layer(x, mask="causal")', 'self.norm(layer(x, mask="causal"))'),
+    ("x = self.norm(x)", ""),
+    fact="the final norm is applied after every layer",
+    question="How many layers come after the one called final?",
+)
+known.change(
+    "always-tied",
+    ("self.embedding.as_linear(x) if self.head is None else linear(x, self.head)", "self.embedding.as_linear(x)"),
+    fact="the head is always the embedding's table, also where the config does not tie them",
+    question="What is lm_head.weight for?",
+)
+known.change(
+    "head-wherever-there-is-one",
+    ('None if config.tie_word_embeddings else weights["lm_head.weight"]', 'weights.get("lm_head.weight")'),
+    fact="lm_head.weight is used wherever the weights hold one, also where the config ties the head to the table",
+    question="Who decides whether the head is tied: the config, or what happens to be in the file?",
+)
+known.change(
+    "scaled-embeddings",
+    ("for layer in self.layers:", "x *= x.shape[-1] ** 0.5\nfor layer in self.layers:"),
+    fact="the embeddings are multiplied by sqrt(E) before the first layer",
+    question="Some models do that. Does this one?",
+)
+known.change(
+    "softmax-on-the-logits",
+    (
+        "self.embedding.as_linear(x) if self.head is None else linear(x, self.head)",
+        "mx.softmax(self.embedding.as_linear(x) if self.head is None else linear(x, self.head), axis=-1)",
+    ),
+    fact="a softmax over the vocabulary is applied to the logits",
+    question="Are logits probabilities?",
+)
+known.change(
+    "last-position-only",
+    ("self.norm(x)", "self.norm(x)[:, -1]"),
+    fact="only the last position's logits are returned",
+    question="For tokens of 2 x 5, how many rows of logits are asked for?",
+)
+known.change(
+    "theta-default",
+    ("(config, own)", '(ModelConfig(**vars(config) | {"rope_theta": 1000000}), own)'),
+    fact="the theta of RoPE is 1000000, whatever the config says",
+    question="Does every layer receive your config as it came?",
+)
+known.change(
+    "final-eps-default",
+    ('weights["model.norm.weight"], config.rms_norm_eps', 'weights["model.norm.weight"]'),
+    fact="the final norm has an eps of its own, not the config's",
+    question="Where does the final norm's eps come from?",
+)
+known.change(
+    "q-k-norms-skipped",
+    ("x = layer(", "layer.attention.q_norm = layer.attention.k_norm = None\nx = layer("),
+    fact="the layers work without the norms of queries and keys",
+    question="Which of a Qwen3 layer's weights do your layers not receive?",
+)
+known.change(
+    "biases-skipped",
+    ("x = layer(", "layer.attention.bq = layer.attention.bk = layer.attention.bv = None\nx = layer("),
+    fact="the layers of Qwen2.5 work without the biases of queries, keys and values",
+    question="Which of a Qwen2.5 layer's weights do your layers not receive?",
+)
+
+
+@known.wrong(
+    "head-dim-from-hidden",
+    fact="hidden_size / num_attention_heads is taken for head_dim, in RoPE and in the scale",
+    question="What is hidden_size / num_attention_heads in Qwen3-0.6B, and what does its config say head_dim is?",
+)
+class HeadDimFromHidden(ModelOfOperators):
+    def __init__(self, config, weights):
+        head_dim = config.hidden_size // config.num_attention_heads
+        super().__init__(dataclasses.replace(config, head_dim=head_dim), weights)
+
+
+known.change(
+    "float32-result",
+    ("self.norm(x)", "self.norm(x).astype(mx.float32)"),
+    fact="the logits are float32 although the weights are not",
+    question="Where do your float16 weights meet a float32 number?",
+)
+known.together("last-weights-for-all", "one-layer-only", makes="layers-all-read-embeddings")
+known.together("layers-all-read-embeddings", "layers-in-reverse", makes="one-layer-only")
+
+
+@known.accepted("mask-as-an-array")
+class MaskAsAnArray(Qwen3Model):
+    def __call__(self, tokens):
+        x = self.embedding(tokens)
+        mask = causal(x.shape[1], x.shape[1], x.dtype)
+        for layer in self.layers:
+            x = layer(x, mask)
+        x = self.norm(x)
+        return self.embedding.as_linear(x) if self.head is None else linear(x, self.head)

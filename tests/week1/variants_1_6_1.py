@@ -1,0 +1,86 @@
+"""Known programs of task 1.6.1, the byte alphabet."""
+
+import itertools
+import unicodedata
+
+from tests.week1.text_probes import numbers
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.6.1")
+
+
+@known.probe()
+def alphabet_all(program):
+    alphabet = program()
+    return numbers(ord(alphabet[byte]) for byte in range(256))
+
+
+known.not_timed("a table of 256 entries")
+
+
+known.change(
+    "plain-chr",
+    ("chr(256 + i)", "chr(byte)"),
+    fact="every byte stands for the character of its own number",
+    question="What does a terminal show for the characters 10 and 0?",
+)
+known.change(
+    "256-plus-byte",
+    ("chr(256 + i)", "chr(256 + byte)"),
+    fact="a hidden byte stands for the character 256 + byte",
+    question="Counting hidden bytes from 0, which number has the newline, 10, and which the space, 32? And 127?",
+)
+known.change(
+    "soft-hyphen",
+    ("range(174, 256)", "range(173, 256)"),
+    fact="byte 173 counts as visible",
+    question="What does print(chr(173)) show?",
+)
+known.change(
+    "space-visible",
+    ("range(33, 127)", "range(32, 127)"),
+    fact="the space stands for itself",
+    question='What would be the first letter of the token " dog"?',
+)
+known.change(
+    "range-ends-left-out",
+    ("{*range(33, 127), *range(161, 173), *range(174, 256)}", "{*range(33, 126), *range(161, 172), *range(174, 255)}"),
+    fact="bytes 126, 172 and 255, the ends of their ranges, count as hidden",
+    question="Which is the last number of range(33, 126)?",
+)
+known.change(
+    "delete-visible",
+    ("range(33, 127)", "range(33, 128)"),
+    fact="byte 127 counts as visible",
+    question="Which key of a keyboard is character 127?",
+)
+known.change(
+    "ascii-only",
+    ("{*range(33, 127), *range(161, 173), *range(174, 256)}", "{*range(33, 127)}"),
+    fact="only the visible characters of ASCII stand for themselves",
+    question="Is character 233 visible?",
+)
+known.change(
+    "from-257",
+    ("chr(256 + i)", "chr(257 + i)"),
+    fact="the hidden bytes stand for the characters from U+0101 on",
+    question="Which character does byte 0 stand for?",
+)
+
+
+@known.accepted("counter")
+def counter():
+    alphabet, following = {}, 256
+    for byte in range(256):
+        shown = 33 <= byte <= 126 or (161 <= byte <= 255 and byte != 173)
+        alphabet[byte] = chr(byte if shown else following)
+        following += not shown
+    return alphabet
+
+
+@known.accepted("by-unicode-category")
+def by_category():
+    visible = {byte for byte in range(256) if unicodedata.category(chr(byte)) not in ("Cc", "Cf", "Zs")}
+    following = itertools.count(256)
+    return {byte: chr(byte if byte in visible else next(following)) for byte in range(256)}

@@ -1,0 +1,139 @@
+"""Known programs of task 1.6.2, merging pairs."""
+
+import itertools
+
+from tests.week1.text_probes import pieces
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.6.2")
+
+
+def ranked(text):
+    return {tuple(pair.split("+")): rank for rank, pair in enumerate(text.split())}
+
+
+@known.probe()
+def merge_words(program):
+    ranks = ranked("l+u u+e b+l lu+e b+lue d+o do+g bl+u o+o")
+    return tuple(pieces(program(list(word), ranks)) for word in ("blue", "ublublu", "doog", "dogdog", "cat", ""))
+
+
+@known.probe()
+def merge_repeated(program):
+    ranks = ranked("a+a aa+aa aa+b")
+    return tuple(pieces(program(list(word), ranks)) for word in ("aaa", "aaaa", "aaaaaaab", "aab"))
+
+
+@known.probe()
+def merge_table_in_another_order(program):
+    return pieces(program(list("blue"), {("b", "l"): 1, ("u", "e"): 2, ("l", "u"): 0}))
+
+
+@known.probe()
+def merge_input_afterwards(program):
+    symbols = list("dog")
+    program(symbols, ranked("d+o"))
+    return pieces(symbols)
+
+
+@known.sized("1,500 words")
+def sized(program):
+    ranks = ranked("l+u u+e b+l lu+e b+lue d+o do+g bl+u o+o")
+    words = [list(word) for word in ("blue", "ublublu", "doog", "dogdog", "cat")] * 300
+    return lambda: [program(word, ranks) for word in words]
+
+
+known.change(
+    "leftmost-first",
+    ("min(pairs, key=ranks.__getitem__)", "pairs[0]"),
+    fact="the pair that stands first in the word is joined first",
+    question="Which of two pairs that both stand in the word was learned first?",
+)
+known.change(
+    "highest-rank-first",
+    ("min(pairs", "max(pairs"),
+    fact="the pair learned last is joined first",
+    question="Does rank 0 mean that a pair was learned first, or last?",
+)
+known.change(
+    "one-round",
+    ("symbols = merged", "return merged"),
+    fact="only the first pair is joined, and then no other",
+    question="After d and o have become do, can do and g be joined?",
+)
+known.change(
+    "one-place",
+    ("merged[-1] == first:", "merged[-1] == first and first + second not in merged:"),
+    ("symbols = merged", "symbols, ranks = merged, {pair: ranks[pair] for pair in ranks if pair != (first, second)}"),
+    fact="a pair is joined in one place only, although it stands in several",
+    question="In dogdog, how often do d and o stand side by side?",
+)
+
+
+@known.wrong(
+    "longest-piece",
+    fact="the longest piece of the table that fits is cut off from the left, without going by rank",
+    question="If l+u was learned before b+l, which pieces of blue are there after the first join?",
+)
+def longest_piece(symbols, ranks):
+    word, table, result = "".join(symbols), {a + b for a, b in ranks}, []
+    while word:
+        size = next((n for n in range(len(word), 1, -1) if word[:n] in table), 1)
+        result.append(word[:size])
+        word = word[size:]
+    return result
+
+
+known.change(
+    "joined-twice",
+    ("for symbol in symbols:", "for i, symbol in enumerate(symbols):"),
+    ("merged and merged[-1] == first:", "i > 0 and symbols[i - 1] == first:"),
+    ("merged[-1] = first + second", "merged[len(merged) - (merged[-1] == first) :] = [first + second]"),
+    fact="a piece is joined with the one before it and with the one behind it at once, so that aaa becomes aa aa",
+    question="How many letters do aa and aa have together, and how many has aaa?",
+)
+known.change(
+    "from-the-right",
+    ("for symbol in symbols:", "for symbol in reversed(symbols):"),
+    ("symbol == second and merged and merged[-1] == first:", "symbol == first and merged and merged[-1] == second:"),
+    ("symbols = merged", "symbols = merged[::-1]"),
+    fact="the places of a pair are joined from right to left, so that aaa becomes a aa",
+    question="In aaa the pair a+a stands twice. Which place comes first in reading order?",
+)
+known.change(
+    "order-of-the-table",
+    ("key=ranks.__getitem__", "key=list(ranks).index"),
+    fact="the pairs are tried in the order of the dictionary, whatever their ranks are",
+    question="What do the numbers in `ranks` say?",
+)
+known.change(
+    "input-changed",
+    ("symbols = list(symbols)", ""),
+    ("symbols = merged", "symbols[:] = merged"),
+    fact="the caller's list is joined in place",
+    question="What is in `symbols` after the call?",
+)
+
+
+@known.accepted("one-at-a-time")
+def one_at_a_time(symbols, ranks):
+    symbols = list(symbols)
+    while True:
+        pairs = [(ranks.get(pair, len(ranks)), i) for i, pair in enumerate(itertools.pairwise(symbols))]
+        rank, i = min(pairs, default=(len(ranks), 0))
+        if rank == len(ranks):
+            return symbols
+        symbols[i : i + 2] = [symbols[i] + symbols[i + 1]]
+
+
+@known.accepted("rank-by-rank")
+def rank_by_rank(symbols, ranks):
+    symbols = list(symbols)
+    for first, second in sorted(ranks, key=ranks.__getitem__):
+        i = 0
+        while i + 1 < len(symbols):
+            if symbols[i] == first and symbols[i + 1] == second:
+                symbols[i : i + 2] = [first + second]
+            i += 1
+    return symbols

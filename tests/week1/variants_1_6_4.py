@@ -1,0 +1,152 @@
+"""Known programs of task 1.6.4, decoding."""
+
+import codecs
+
+from tests.week1.text_probes import numbers, small
+from tiny_llm_solution.tokenizer import ByteLevelBPE, byte_alphabet
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.6.4")
+
+
+def as_bytes(text):
+    if not isinstance(text, str):
+        raise TypeError("not a text")
+    return numbers(text.encode())
+
+
+def ids_of(text):
+    return small(ByteLevelBPE).encode(text)
+
+
+def decoded(program, ids, **skip):
+    return as_bytes(program(small(program), ids, **skip))
+
+
+@known.probe()
+def decode_text(program):
+    return decoded(program, ids_of(" that is a d\u00e9j\u00e0 \U0001f415\n\u72d7 <|end|>dog<|end|> <|e "))
+
+
+@known.probe()
+def decode_skip(program):
+    ids = ids_of("<|end|> that is<|e d\u00e9<|end|>")
+    dog = ids_of("\U0001f415")
+    return decoded(program, ids, skip_special_tokens=True), decoded(program, [*dog[:1], 301, *dog[1:]])
+
+
+@known.probe()
+def decode_skip_within(program):
+    dog = ids_of("\U0001f415")
+    return decoded(program, [*dog[:1], 301, *dog[1:]], skip_special_tokens=True)
+
+
+@known.probe()
+def decode_broken(program):
+    dog, a = ids_of("\U0001f415"), ids_of("a")
+    return tuple(decoded(program, ids) for ids in (dog[:3], dog[1:], a + dog[:2] + a + dog[2:], dog[:0]))
+
+
+@known.probe()
+def decode_unknown(program):
+    try:
+        return decoded(program, [*ids_of("a"), 999, *ids_of("dog")])
+    except KeyError:
+        return numbers([-1])
+
+
+@known.sized("51,000 tokens")
+def sized(program):
+    bpe, ids = small(program), ids_of("that is a d\u00e9j\u00e0 \U0001f415\n") * 3000
+    return lambda: program(bpe, ids)
+
+
+known.change(
+    "token-by-token",
+    ('b"".join(self.token_bytes[i]', '"".join(self.token_bytes[i].decode(errors="replace")'),
+    ('.decode("utf-8", errors="replace")', ""),
+    fact="each token's bytes are decoded by themselves and the texts are joined",
+    question="A dog emoji is four bytes in two tokens. Which text is the first token alone?",
+)
+known.change(
+    "errors-ignored",
+    ('errors="replace"', 'errors="ignore"'),
+    fact="bytes that are not UTF-8 are left out instead of becoming U+FFFD",
+    question="Which `errors` does bytes.decode need to show that something was there?",
+)
+known.change(
+    "backslashes",
+    ('errors="replace"', 'errors="backslashreplace"'),
+    fact="bytes that are not UTF-8 are written as backslash codes",
+    question="Which `errors` does bytes.decode need for U+FFFD?",
+)
+known.change(
+    "always-skipped",
+    (" if skip_special_tokens else set()", ""),
+    fact="special tokens are always left out",
+    question="What does skip_special_tokens=False ask for?",
+)
+known.change(
+    "never-skipped",
+    ("set(self.special_tokens.values()) if skip_special_tokens else set()", "set()"),
+    fact="special tokens are kept, also when they should be left out",
+    question="What does skip_special_tokens=True ask for?",
+)
+known.change(
+    "skip-turned-around",
+    ("if skip_special_tokens", "if not skip_special_tokens"),
+    fact="special tokens are left out when they should be kept, and kept when they should be left out",
+    question="What does skip_special_tokens=False ask for?",
+)
+# The tokens as the vocabulary writes them.
+WRITTEN = (
+    'return b"".join(self.token_bytes[i]',
+    'token_of = {i: token for token, i in {**self.vocab, **self.special_tokens}.items()}\nreturn "".join(token_of[i]',
+)
+known.change(
+    "letters-shown",
+    WRITTEN,
+    ('.decode("utf-8", errors="replace")', ""),
+    fact="the tokens are joined as the vocabulary writes them, in the letters of the alphabet",
+    question="Which byte does the letter U+0120 stand for?",
+)
+known.change(
+    "only-the-space",
+    WRITTEN,
+    ('.decode("utf-8", errors="replace")', '.replace("\u0120", " ")'),
+    fact="only U+0120 is turned back, into a space, and the other letters of the alphabet stay",
+    question="What becomes of a newline, and of the two bytes of e-acute?",
+)
+known.change(
+    "stripped",
+    ('errors="replace")', 'errors="replace").strip()'),
+    fact="white space at both ends of the text is lost",
+    question='What should decode give for the token " dog"?',
+)
+known.change(
+    "unknown-left-out",
+    ("self.token_bytes[i]", 'self.token_bytes.get(i, b"")'),
+    fact="a token that does not exist is left out",
+    question="What should token 999 of a vocabulary of 300 give?",
+)
+
+
+@known.accepted("incremental")
+def incremental(self, ids, skip_special_tokens=False):
+    decoder, special = codecs.getincrementaldecoder("utf-8")("replace"), set(self.special_tokens.values())
+    text = "".join(decoder.decode(self.token_bytes[i]) for i in ids if not (skip_special_tokens and i in special))
+    return text + decoder.decode(b"", True)
+
+
+@known.accepted("through-the-alphabet")
+def through_the_alphabet(self, ids, skip_special_tokens=False):
+    byte_of = {letter: byte for byte, letter in byte_alphabet().items()}
+    token_of = {i: token for token, i in self.vocab.items()}
+    special, data = {i: token for token, i in self.special_tokens.items()}, bytearray()
+    for i in ids:
+        if i in special:
+            data += b"" if skip_special_tokens else special[i].encode()
+        else:
+            data += bytes(byte_of[letter] for letter in token_of[i])
+    return str(data, "utf-8", "replace")

@@ -1,0 +1,200 @@
+"""Known programs of task 1.6.5, streaming text."""
+
+from tests.week1.text_probes import pieces, small
+from tiny_llm_solution.tokenizer import ByteLevelBPE, StreamingDetokenizer
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.6.5")
+
+
+def ids_of(text):
+    return small(ByteLevelBPE).encode(text)
+
+
+def streamed(program, ids, **skip):
+    """What is shown after each token, and at the end."""
+    detokenizer = program(small(program), **skip)
+    return pieces([*(detokenizer.add(i) for i in ids), detokenizer.finish()])
+
+
+@known.probe()
+def stream_text(program):
+    return streamed(program, ids_of("that is a d\u00e9j\u00e0 \U0001f415\u72d7\n \u00ea dog"))
+
+
+@known.probe()
+def stream_specials(program):
+    ids = [301, *ids_of("dog"), 300, *ids_of("\u00e9")]
+    return streamed(program, ids), streamed(program, ids, skip_special_tokens=False)
+
+
+@known.probe()
+def stream_unfinished(program):
+    return streamed(program, [*ids_of("a"), *ids_of("\U0001f415")[:2]]), streamed(program, [])
+
+
+@known.probe()
+def stream_two(program):
+    bpe, halves = small(program), ids_of("\u72d7")
+    one, other = program(bpe), program(bpe)
+    shown = [d.add(i) for i in halves for d in (one, other)]
+    return pieces([*shown, one.finish(), other.finish()])
+
+
+@known.sized("10 texts of 800 tokens")
+def sized(program):
+    bpe, ids = small(program), (ids_of("that is a d\u00e9j\u00e0 \U0001f415\n") * 50)[:800]
+
+    def shown():
+        detokenizer = program(bpe)
+        return [*map(detokenizer.add, ids), detokenizer.finish()]
+
+    return lambda: [shown() for _ in range(10)]
+
+
+known.change(
+    "token-by-token",
+    ("self.decoder.decode(self.tokenizer.token_bytes[token])", "self.tokenizer.decode([token])"),
+    fact="each token is decoded by itself",
+    question="The first of a dog emoji's two tokens has come. What can already be shown?",
+)
+
+
+class HoldsBack(StreamingDetokenizer):
+    """Shows at the end what has been held back."""
+
+    text = ""
+
+    def finish(self):
+        return self.text + super().finish()
+
+
+@known.wrong(
+    "waits-for-the-end",
+    fact="nothing is shown before finish()",
+    question="When should the reader see the first word?",
+)
+class WaitsForTheEnd(HoldsBack):
+    def add(self, token):
+        self.text += super().add(token)
+        return ""
+
+
+@known.wrong(
+    "waits-for-a-space",
+    fact="text is held back until the next space",
+    question="Which characters of the token dog are incomplete?",
+)
+class WaitsForASpace(HoldsBack):
+    def add(self, token):
+        self.text += super().add(token)
+        cut = self.text.rfind(" ") + 1
+        shown, self.text = self.text[:cut], self.text[cut:]
+        return shown
+
+
+@known.wrong(
+    "all-text-again",
+    fact="every call gives the whole text so far, and not only what is new",
+    question="What should the pieces give when they are joined?",
+)
+class AllTextAgain(HoldsBack):
+    def add(self, token):
+        self.text += super().add(token)
+        return self.text
+
+
+known.change(
+    "tail-dropped",
+    ('self.decoder.decode(b"", final=True)', '""'),
+    fact="a character that was begun and not completed is dropped at the end",
+    question="What does decode give for the first token of a dog emoji alone?",
+)
+known.change(
+    "specials-shown",
+    ("set(tokenizer.special_tokens.values()) if skip_special_tokens else set()", "set()"),
+    fact="special tokens are shown, also when they should not be",
+    question="What is the default of skip_special_tokens?",
+)
+known.change(
+    "specials-hidden",
+    (" if skip_special_tokens else set()", ""),
+    fact="special tokens are never shown, also when they are asked for",
+    question="What does skip_special_tokens=False ask for?",
+)
+known.change(
+    "shared",
+    ("self.decoder: Any =", "type(self).decoder ="),
+    fact="all detokenizers share one buffer",
+    question="Is your buffer an attribute of the object, or of the class?",
+)
+
+
+@known.wrong(
+    "one-late",
+    fact="each piece is shown one token late",
+    question="When a token has completed a character, what is there to wait for?",
+)
+class OneLate(HoldsBack):
+    def add(self, token):
+        shown, self.text = self.text, super().add(token)
+        return shown
+
+
+@known.wrong(
+    "complete-held-back",
+    fact="characters that are complete are held back while the token ends inside another one",
+    question="A token is a space and the first byte of e-acute. Which of the two can be shown?",
+)
+class CompleteHeldBack(HoldsBack):
+    def add(self, token):
+        self.text += super().add(token)
+        if self.decoder.getstate()[0]:
+            return ""
+        shown, self.text = self.text, ""
+        return shown
+
+
+@known.accepted("decode-all-again")
+class DecodeAllAgain(StreamingDetokenizer):
+    """Decodes everything at every step, and holds back each U+FFFD at the end."""
+
+    def __init__(self, tokenizer, skip_special_tokens=True):
+        super().__init__(tokenizer, skip_special_tokens)
+        self.ids, self.shown = [], 0
+
+    def add(self, token):
+        if token not in self.skipped:
+            self.ids.append(token)
+        text = self.tokenizer.decode(self.ids).rstrip("\ufffd")
+        piece, self.shown = text[self.shown :], max(self.shown, len(text))
+        return piece
+
+    def finish(self):
+        return self.tokenizer.decode(self.ids)[self.shown :]
+
+
+@known.accepted("keeps-the-unfinished-bytes")
+class KeepsTheUnfinishedBytes(StreamingDetokenizer):
+    """Looks at the last three bytes for the beginning of a character that needs more."""
+
+    def __init__(self, tokenizer, skip_special_tokens=True):
+        super().__init__(tokenizer, skip_special_tokens)
+        self.kept = b""
+
+    def add(self, token):
+        data = self.kept + (b"" if token in self.skipped else self.tokenizer.token_bytes[token])
+        cut = len(data)
+        for back in range(1, min(3, len(data)) + 1):
+            lead = data[-back]
+            if lead >= 0xC0:
+                need = 2 + (lead >= 0xE0) + (lead >= 0xF0)
+                if back < need:
+                    cut -= back
+                break
+        self.kept = data[cut:]
+        return data[:cut].decode(errors="replace")
+
+    def finish(self):
+        return self.kept.decode(errors="replace")

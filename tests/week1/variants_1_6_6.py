@@ -1,0 +1,263 @@
+"""Known programs of task 1.6.6, generating tokens."""
+
+import itertools
+
+import mlx.core as mx
+from tests.week1.text_probes import Model, numbers
+from tiny_llm_solution.generate import greedy
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.6.6")
+
+
+def add_up(ids):
+    return (3 * sum(ids) + len(ids)) % 11
+
+
+def taken(program, prompt, max_tokens, follow=add_up, **options):
+    iterator = program(Model(follow), prompt, max_tokens, **options)
+    if not hasattr(iterator, "__next__"):
+        raise TypeError("not an iterator")
+    return numbers(itertools.islice(iterator, 40))
+
+
+@known.probe()
+def tokens_plain(program):
+    prompt = [3, 1, 4]
+    tokens = taken(program, prompt, 6)
+    return tokens, numbers(prompt), taken(program, [2], 0), taken(program, [2], 1)
+
+
+def count_up(ids):
+    return (ids[-1] + 1) % 11
+
+
+@known.probe()
+def tokens_end(program):
+    many = [(), (8,), [9, 6], [6, 9], (4,), (3,), (0,)]
+    return tuple(taken(program, [5, 3], 9, count_up, eos_ids=eos) for eos in many)
+
+
+@known.probe()
+def tokens_context(program):
+    return tuple(
+        taken(program, [5, 3], n, count_up, context_length=c) for n, c in ((9, 5), (9, 3), (9, 2), (2, 9), (2, 4))
+    )
+
+
+@known.probe()
+def tokens_refused(program):
+    outcomes = []
+    for prompt, context_length in (([], None), ([1, 2, 3], 2)):
+        try:
+            iterator = program(Model(count_up), prompt, 3, context_length=context_length)
+        except ValueError:
+            outcomes.append(1)
+            continue
+        try:
+            outcomes.append(20 + sum(1 for _ in itertools.islice(iterator, 40)))
+        except ValueError:
+            outcomes.append(2)
+        except Exception:
+            outcomes.append(3)
+    return numbers(outcomes)
+
+
+@known.probe()
+def tokens_lazy(program):
+    model = Model(count_up)
+    iterator, calls = program(model, [3], 4), []
+    for _ in range(4):
+        next(iterator, None)
+        calls.append(len(model.lengths))
+    return numbers(calls)
+
+
+@known.probe(mx.float16)
+def tokens_sampler(program):
+    seen = []
+
+    def least(logits, tokens):
+        seen.append(logits)
+        seen.extend(numbers(row) for row in tokens)
+        return mx.argmin(logits, axis=-1)
+
+    tokens = numbers(program(Model(add_up, dtype=mx.float16), [3, 5], 3, sampler=least))
+    return *seen, tokens
+
+
+@known.sized("128 tokens, by a model that looks only at the last one")
+def sized(program):
+    follows = normals(1)(256, 256)
+    return lambda: list(program(lambda tokens: follows[tokens], [0], 128))
+
+
+known.change(
+    "eos-yielded",
+    ("if token in eos_ids:", "if token in eos_ids:\n    yield token"),
+    fact="the token that ends the text is yielded too",
+    question="Should a reader see <|im_end|>?",
+)
+known.change(
+    "first-eos-only",
+    ("token in eos_ids", "token in list(eos_ids)[:1]"),
+    fact="only the first of the eos_ids ends the text",
+    question="Which of [9, 6] end the text?",
+)
+known.change(
+    "eos-ignored",
+    ("token in eos_ids", "False"),
+    fact="no token ends the text",
+    question="What should happen when the model says the token 8, and eos_ids is (8,)?",
+)
+known.change(
+    "zero-ends",
+    ("if token in eos_ids", "if not token or token in eos_ids"),
+    fact="token 0 ends the text although it is not one of the eos_ids",
+    question="Is 0 true or false in Python, and is it a token?",
+)
+known.change(
+    "one-too-many",
+    ("range(room)", "range(room + 1)"),
+    fact="one token more than max_tokens is yielded",
+    question="How many tokens should max_tokens=0 give?",
+)
+known.change(
+    "one-too-few",
+    ("range(room)", "range(room - 1)"),
+    fact="one token less than max_tokens is yielded",
+    question="How many tokens should max_tokens=1 give?",
+)
+known.change(
+    "prompt-counted",
+    ("room = max_tokens if", "max_tokens -= len(prompt)\nroom = max_tokens if"),
+    fact="the prompt's tokens count towards max_tokens",
+    question="With a prompt of 3 tokens and max_tokens=6, how many should be yielded?",
+)
+known.change(
+    "context-ignored",
+    (" if context_length is None else min(max_tokens, context_length - len(prompt))", ""),
+    fact="the text goes on when the context length is reached",
+    question="The model takes 5 tokens. How many may follow a prompt of 2?",
+)
+known.change(
+    "context-without-prompt",
+    ("context_length - len(prompt))", "context_length)"),
+    fact="only the continuation counts towards the context length, and not the prompt",
+    question="The model takes 5 tokens. How many may follow a prompt of 2?",
+)
+known.change(
+    "first-position",
+    ("[:, -1]", "[:, 0]"),
+    fact="the next token is chosen from the first position's logits",
+    question="Which position's logits say what follows the last token?",
+)
+known.change(
+    "prompts-last-position",
+    ("for _ in range(room):", "last = len(tokens) - 1\nfor _ in range(room):"),
+    ("[:, -1]", "[:, last]"),
+    fact="the next token is always chosen from the position of the prompt's last token",
+    question="Where in the logits stands what follows the newest token?",
+)
+known.change(
+    "last-token-only",
+    ("mx.array([tokens])", "mx.array([tokens[-1:]])"),
+    fact="the model is given only the newest token, and not those before it",
+    question="What does the model need in order to know what came before?",
+)
+known.change(
+    "prompt-yielded",
+    ("for _ in range(room):", "yield from tokens\nfor _ in range(room):"),
+    fact="the prompt's tokens are yielded before the new ones",
+    question="Which tokens are the continuation?",
+)
+known.change(
+    "prompt-changed",
+    ("list(prompt)", "prompt"),
+    fact="the new tokens are appended to the caller's prompt",
+    question="What is in `prompt` after the call?",
+)
+known.change(
+    "logits-not-float32",
+    (".astype(mx.float32)", ""),
+    fact="the sampler is given the logits in the model's dtype",
+    question="Which dtype does the docstring promise to the sampler?",
+)
+known.change(
+    "sampler-without-prompt",
+    ("for _ in range(room):", "first = len(tokens)\nfor _ in range(room):"),
+    ("sampler(logits, [tokens])", "sampler(logits, [tokens[first:]])"),
+    fact="the sampler is told the new tokens only, and not the prompt's",
+    question="Which tokens does a penalty against repetition look at?",
+)
+known.change(
+    "sampler-told-the-prompt",
+    ("for _ in range(room):", "first = len(tokens)\nfor _ in range(room):"),
+    ("sampler(logits, [tokens])", "sampler(logits, [tokens[:first]])"),
+    fact="the sampler is told the prompt's tokens only, and not the new ones",
+    question="Which tokens does a penalty against repetition look at?",
+)
+known.change(
+    "refused-late",
+    ("return _continue(", "yield from _continue("),
+    fact="a prompt that cannot be continued is refused when the first token is asked for, not at the call",
+    question="When does the body of a function that contains `yield` begin to run?",
+)
+known.change(
+    "all-at-once",
+    (
+        "return _continue(model, list(prompt), room, eos_ids, sampler)",
+        "return iter(list(_continue(model, list(prompt), room, eos_ids, sampler)))",
+    ),
+    fact="all tokens are computed before the first one is yielded",
+    question="How often has the model been called when the first token comes?",
+)
+known.change(
+    "sampler-ignored",
+    ("sampler(logits, [tokens])", "greedy(logits, [tokens])"),
+    fact="the most likely token is taken, whatever the sampler says",
+    question="Who chooses the token?",
+)
+
+
+@known.accepted("in-steps")
+def in_steps(model, prompt, max_tokens, *, eos_ids=(), context_length=None, sampler=greedy):
+    if not prompt or (context_length is not None and len(prompt) > context_length):
+        raise ValueError
+
+    def following():
+        tokens = list(prompt)
+        most = len(tokens) + max_tokens
+        while len(tokens) < (most if context_length is None else min(most, context_length)):
+            logits = model(mx.array([tokens]))
+            tokens.append(sampler(logits[:, -1].astype(mx.float32), [tokens]).item())
+            if tokens[-1] in eos_ids:
+                return
+            yield tokens[-1]
+
+    return following()
+
+
+@known.accepted("recursion-free-closure")
+def inner_function(model, prompt, max_tokens, *, eos_ids=(), context_length=None, sampler=greedy):
+    if len(prompt) == 0:
+        raise ValueError("empty")
+    if context_length is not None and context_length < len(prompt):
+        raise ValueError("too long")
+    history = mx.array(prompt, dtype=mx.uint32)[None]
+
+    def following():
+        nonlocal history
+        produced = 0
+        while produced < max_tokens and (context_length is None or history.shape[1] < context_length):
+            logits = model(history)[0, -1:, :].astype(mx.float32)
+            token = sampler(logits, history.tolist())
+            if int(token[0]) in eos_ids:
+                break
+            yield int(token[0])
+            produced += 1
+            history = mx.concatenate([history, token.astype(mx.uint32)[None]], axis=1)
+
+    return following()

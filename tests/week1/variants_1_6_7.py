@@ -1,0 +1,183 @@
+"""Known programs of task 1.6.7, generating text."""
+
+import itertools
+
+import mlx.core as mx
+from tests.week1.text_probes import Model, numbers, pieces, small
+from tiny_llm_solution.generate import generate_tokens, simple_generate
+from tiny_llm_solution.tokenizer import ByteLevelBPE, StreamingDetokenizer
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.6.7")
+
+
+def ids_of(text):
+    return small(ByteLevelBPE).encode(text)
+
+
+SCRIPT = [*ids_of(" that \U0001f415 is"), 301, *ids_of("d\u00e9"), 300, *ids_of("a\u72d7")[:2]]
+
+
+def told(program, number, prompt="that is", script=SCRIPT, **options):
+    bpe = small(program)
+    before = len(bpe.encode(prompt))
+    model = Model(lambda ids: script[min(max(0, len(ids) - before), len(script) - 1)], 310)
+    iterator = program(model, bpe, prompt, number, **options)
+    if not hasattr(iterator, "__next__"):
+        raise TypeError("not an iterator")
+    return pieces(piece for piece in itertools.islice(iterator, 60) if piece)
+
+
+@known.probe()
+def text_plain(program):
+    return told(program, len(SCRIPT)), told(program, 4), told(program, 0)
+
+
+@known.probe()
+def text_limits(program):
+    ends = told(program, 40, eos_ids=[300, 301]), told(program, 40, script=[*SCRIPT[:7], 300], eos_ids=[301, 300])
+    return *ends, told(program, 20, context_length=len(ids_of("that is")) + 3)
+
+
+@known.probe()
+def text_sampler(program):
+    return told(program, 3, sampler=lambda logits, tokens: mx.array([ids_of("dog")[0]]))
+
+
+@known.probe()
+def text_prompt(program):
+    """What the model is given for a prompt with a special token."""
+    bpe, model = small(program), Model(lambda ids: 5, 310)
+    list(program(model, bpe, "<|end|>that is", 2))
+    return numbers(model.lengths)
+
+
+@known.probe()
+def text_lazy(program):
+    model, bpe, calls = Model(lambda ids: SCRIPT[len(ids) - 1], 310), small(program), []
+    for piece in itertools.islice(program(model, bpe, "a", 8), 40):
+        calls += [len(model.lengths)] if piece else []
+    return numbers(calls)
+
+
+@known.probe()
+def text_refused(program):
+    outcomes = []
+    for prompt, context_length in (("", None), ("that is a dog", 2)):
+        try:
+            iterator = program(Model(lambda ids: 5, 310), small(program), prompt, 3, context_length=context_length)
+        except ValueError:
+            outcomes.append(1)
+            continue
+        try:
+            outcomes.append(20 + len(list(itertools.islice(iterator, 40))))
+        except ValueError:
+            outcomes.append(2)
+    return numbers(outcomes)
+
+
+@known.sized("128 tokens, by a model that looks only at the last one")
+def sized(program):
+    bpe, follows = small(program), normals(1)(267, 267)
+    return lambda: "".join(program(lambda tokens: follows[tokens], bpe, "that is", 128))
+
+
+known.change(
+    "token-by-token",
+    ("detokenizer.add(token)", "detokenizer.tokenizer.decode([token], skip_special_tokens=True)"),
+    fact="each token is decoded by itself",
+    question="What is shown for a character that takes two tokens?",
+)
+known.change(
+    "specials-shown",
+    ("StreamingDetokenizer(tokenizer)", "StreamingDetokenizer(tokenizer, skip_special_tokens=False)"),
+    fact="special tokens are shown",
+    question="Which tokens should a reader of the answer not see?",
+)
+known.change(
+    "tail-dropped",
+    ("detokenizer.finish()", '""'),
+    fact="a character that is not complete when the text ends is dropped",
+    question="Who calls finish()?",
+)
+known.change(
+    "all-text-again",
+    ("for token in ids:", 'piece = ""\nfor token in ids:'),
+    ("piece := detokenizer.add(token)", "piece := piece + detokenizer.add(token)"),
+    ("piece := detokenizer.finish()", "piece := piece + detokenizer.finish()"),
+    fact="each piece is the whole text so far",
+    question="What should the pieces give when they are joined?",
+)
+known.change(
+    "all-at-once",
+    (
+        "return _stream(ids, StreamingDetokenizer(tokenizer))",
+        'return iter(["".join(_stream(ids, StreamingDetokenizer(tokenizer)))])',
+    ),
+    fact="the whole text comes in one piece at the end",
+    question="When should the reader see the first word?",
+)
+
+
+@known.wrong(
+    "prompt-shown",
+    fact="the prompt is shown before the answer",
+    question="Is the prompt a part of the continuation?",
+)
+def prompt_shown(model, tokenizer, prompt, max_tokens, **options):
+    return itertools.chain([prompt], simple_generate(model, tokenizer, prompt, max_tokens, **options))
+
+
+known.change(
+    "eos-not-passed",
+    ("eos_ids=eos_ids, ", ""),
+    fact="eos_ids does not reach the generation of tokens",
+    question="Which of your arguments end up in generate_tokens?",
+)
+known.change(
+    "context-not-passed",
+    ("context_length=context_length, ", ""),
+    fact="context_length does not reach the generation of tokens",
+    question="Which of your arguments end up in generate_tokens?",
+)
+known.change(
+    "sampler-not-passed",
+    (", sampler=sampler", ""),
+    fact="the sampler does not reach the generation of tokens",
+    question="Which of your arguments end up in generate_tokens?",
+)
+known.change(
+    "refused-late",
+    ("return _stream(", "yield from _stream("),
+    fact="a prompt that cannot be continued is refused when the first piece is asked for, not at the call",
+    question="When does the body of a function that contains `yield` begin to run?",
+)
+
+
+@known.accepted("in-steps")
+def in_steps(model, tokenizer, prompt, max_tokens, **options):
+    ids = generate_tokens(model, tokenizer.encode(prompt), max_tokens, **options)
+
+    def shown(stream):
+        yield from filter(None, map(stream.add, ids))
+        yield from filter(None, [stream.finish()])
+
+    return shown(StreamingDetokenizer(tokenizer))
+
+
+@known.accepted("decode-all-again")
+def text_by_decoding(model, tokenizer, prompt, max_tokens, **options):
+    ids = generate_tokens(model, tokenizer.encode(prompt), max_tokens, **options)
+
+    def run():
+        so_far, shown = [], ""
+        for token in ids:
+            so_far.append(token)
+            text = tokenizer.decode(so_far, skip_special_tokens=True).rstrip("\ufffd")
+            yield text[len(shown) :]
+            shown = text
+        yield tokenizer.decode(so_far, skip_special_tokens=True)[len(shown) :]
+
+    return run()

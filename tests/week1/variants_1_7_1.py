@@ -1,0 +1,129 @@
+"""Known programs of task 1.7.1, repetition penalty."""
+
+import mlx.core as mx
+import numpy as np
+from tiny_llm_solution.sampler import penalize_repetition
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.7.1")
+
+USED = [[2, 0, 2, 2], [5], [1, 4, 3]]
+
+
+@known.probe()
+def penalty_rows(program):
+    logits = normals(11)(3, 6, spread=2.0)
+    return program(logits, USED, 1.5), logits
+
+
+@known.probe()
+def penalty_no_tokens(program):
+    return program(normals(12)(2, 5), [[], [1]], 1.3)
+
+
+@known.probe(mx.float16)
+def penalty_half(program):
+    return program(normals(13, mx.float16)(3, 6), USED, 1.5)
+
+
+@known.sized("float32 logits 4 x 151,936, 256 tokens a row")
+def sized(program):
+    logits, tokens = normals(1)(4, 151936), [list(range(row, 151936, 600)) for row in range(4)]
+    return lambda: program(logits, tokens, 1.1)
+
+
+known.change(
+    "always-divided",
+    ("logits * penalty", "logits / penalty"),
+    fact="negative logits are divided by the penalty too",
+    question="Is -1 a less likely logit than -2, or a likelier one?",
+)
+known.change(
+    "always-multiplied",
+    ("logits / penalty", "logits * penalty"),
+    fact="positive logits are multiplied by the penalty too",
+    question="What becomes of a logit of 2 with a penalty of 1.5, and is it less likely then?",
+)
+known.change(
+    "signs-exchanged",
+    ("logits > 0", "logits < 0"),
+    fact="positive logits are multiplied by the penalty and negative ones divided",
+    question="Should a token that was used become likelier?",
+)
+known.change(
+    "subtracted",
+    ("mx.where(logits > 0, logits / penalty, logits * penalty)", "logits - penalty"),
+    fact="the penalty is subtracted",
+    question="A penalty of 1 must change nothing. Does subtracting 1?",
+)
+
+
+@known.wrong(
+    "once-per-occurrence",
+    fact="a token is penalized again each time it occurs",
+    question="A token was used three times. By what should its logit be divided?",
+)
+def once_per_occurrence(logits, tokens, penalty):
+    for place in range(max(map(len, tokens))):
+        logits = penalize_repetition(logits, [seen[place : place + 1] for seen in tokens], penalty)
+    return logits
+
+
+known.change(
+    "whole-batch",
+    ("used[row, ", "used[:, "),
+    fact="the tokens of any row are penalized in every row",
+    question="Two requests share a batch. Should one's words change the other's?",
+)
+known.change(
+    "first-row",
+    ("enumerate(tokens)", "enumerate([tokens[0]] * len(tokens))"),
+    fact="the first row's tokens are penalized in every row",
+    question="Where do the tokens of the second row go?",
+)
+known.change(
+    "last-token",
+    ("mx.array(seen)", "seen[-1]"),
+    fact="only the last token of each row is penalized",
+    question="Which tokens has a row used?",
+)
+known.change(
+    "unused-penalized",
+    ("mx.where(used, ", "mx.where(~used, "),
+    fact="the tokens that were not used are penalized",
+    question="For which tokens is your condition true?",
+)
+known.change(
+    "in-place",
+    ("return mx.where(", "logits[...] = mx.where("),
+    ("penalty), logits)", "penalty), logits)\nreturn logits"),
+    fact="the penalized logits are written into the caller's array",
+    question="Who else holds the array that your assignment changes?",
+)
+known.change(
+    "float32-result",
+    ("logits / penalty", "logits / mx.array(penalty)"),
+    fact="the result is float32 although the logits are not",
+    question="Which of your factors is an array of float32?",
+)
+
+
+@known.accepted("token-by-token")
+def token_by_token(logits, tokens, penalty):
+    numbers = np.array(logits.astype(mx.float32))
+    for row, seen in zip(numbers, tokens, strict=True):
+        for token in set(seen):
+            row[token] *= penalty if row[token] < 0 else 1 / penalty
+    return mx.array(numbers).astype(logits.dtype)
+
+
+@known.accepted("gather-and-put-back")
+def gather_and_put_back(logits, tokens, penalty):
+    result = mx.array(logits)
+    for row, seen in enumerate(tokens):
+        if seen:
+            old = logits[row, mx.array(seen)]
+            result[row, mx.array(seen)] = mx.where(old < 0, old * penalty, old / penalty)
+    return result

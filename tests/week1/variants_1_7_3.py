@@ -1,0 +1,212 @@
+"""Known programs of task 1.7.3, top-p."""
+
+import math
+
+import mlx.core as mx
+import numpy as np
+from tiny_llm_solution.basics import softmax
+from tiny_llm_solution.sampler import keep_top_p
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.7.3")
+
+
+def log_rows(*rows, dtype=mx.float32):
+    """Logits with these probabilities; those of the second row are shifted."""
+    return mx.array([[math.log(p) - 3 * i for p in row] for i, row in enumerate(rows)]).astype(dtype)
+
+
+NUCLEI = [0.10, 0.42, 0.04, 0.25, 0.17, 0.02], [0.05, 0.03, 0.70, 0.01, 0.09, 0.12]
+
+
+@known.probe()
+def top_p_rows(program):
+    logits = log_rows(*NUCLEI)
+    return program(logits, 0.6), program(logits, 0.9), logits
+
+
+@known.probe()
+def top_p_other_rows(program):
+    return program(log_rows([0.13, 0.22, 0.18, 0.3, 0.1, 0.07]) + 2, 0.45)
+
+
+@known.probe()
+def top_p_ends(program):
+    logits = mx.array([[30.0, 1.0, -2.0, -9.0], [0.5, 0.1, -0.3, -0.4]])
+    return program(logits, 0.0), program(logits, 1.0)
+
+
+@known.probe()
+def top_p_ties(program):
+    result = program(mx.array([[1.0] * 4, [-2.0] * 4]), 0.5)
+    return mx.sum(result > -mx.inf, axis=-1)  # which of the equal tokens are left is free
+
+
+@known.probe(mx.float16)
+def top_p_half(program):
+    return program(log_rows(*NUCLEI, dtype=mx.float16), 0.6)
+
+
+@known.probe(mx.float16)
+def top_p_many(program):
+    result = program(normals(34, mx.float16)(2, 5000, spread=0.3), 0.8)
+    left = mx.sum((result > -mx.inf).astype(mx.float32), axis=-1)
+    return mx.round(left / 250)  # one or two tokens more or less are rounding; here 3600 of 5000 are left
+
+
+@known.sized("float32 logits 1 x 32,768, p 0.9")
+def sized(program):
+    logits = normals(1)(1, 32768, spread=3.0)
+    return lambda: program(logits, 0.9)
+
+
+known.change(
+    "ascending",
+    ("mx.argsort(-logits", "mx.argsort(logits"),
+    fact="the probabilities are summed from the rarest token up",
+    question="In which order does mx.argsort sort, and which token should come first?",
+)
+known.change(  # a sum of negative numbers is below every p, so nothing is dropped
+    "sums-of-log-probabilities",
+    ("(before < p) | (mx.arange(logits.shape[-1]) == 0)", "mx.cumsum(mx.log(probabilities), axis=-1) < p"),
+    fact="logarithms of the probabilities are summed instead of the probabilities",
+    question="Which numbers should add up to 1 at the end of a row?",
+)
+known.change(
+    "sums-of-logits",
+    ("softmax(logits.astype(mx.float32), axis=-1)", "logits.astype(mx.float32)"),
+    fact="the logits themselves are summed, without a softmax",
+    question="What do the logits of a row sum to, and what should the numbers that you sum add up to?",
+)
+known.change(
+    "crossing-dropped",
+    ("(before < p) | (mx.arange(logits.shape[-1]) == 0)", "before + probabilities <= p"),
+    fact="the token whose probability crosses p is dropped",
+    question="Without that token, do the others sum to p?",
+)
+known.change(
+    "crossing-dropped-but-one",
+    ("before < p", "before + probabilities <= p"),
+    fact="the token whose probability crosses p is dropped, unless it is the likeliest",
+    question="Without that token, do the others sum to p?",
+)
+known.change(
+    "one-too-many",
+    ("== 0)", "== 0)\nkept = mx.concatenate([kept[:, :1], kept[:, :-1]], axis=-1)"),
+    fact="one more token is left after the one that crosses p",
+    question="Which tokens' probabilities are in the sum that you compare with p?",
+)
+known.change(
+    "p-is-dropped",
+    ("before < p", "before < 1 - p"),
+    fact="probability p is dropped and 1 - p left",
+    question="How many tokens should p = 0.9 leave, compared with p = 0.1?",
+)
+known.change(
+    "rarer-than-p",
+    ("before < p", "probabilities >= 1 - p"),
+    fact="the tokens whose own probability is at least 1 - p are left, without any sum",
+    question="Five tokens have 0.2 each. How many of them should p = 0.7 leave?",
+)
+known.change(
+    "mask-in-sorted-order",
+    ("mx.take_along_axis(kept, mx.argsort(order, axis=-1), axis=-1)", "kept"),
+    fact="the mask is left in sorted order and applied to the logits as they are",
+    question="The first place of your mask belongs to the likeliest token. To which token does the first logit belong?",
+)
+known.change(
+    "order-used-for-its-inverse",
+    ("mx.argsort(order, axis=-1)", "order"),
+    fact="the mask is put back with the sorting order itself instead of its inverse",
+    question="order is [2, 0, 1]. Where in sorted order does token 0 stand?",
+)
+known.change(
+    "sorted-result",
+    ("order = ", "logits = -mx.sort(-logits, axis=-1)\norder = "),
+    fact="the logits come back sorted",
+    question="Which token does the first number of a row belong to?",
+)
+
+
+@known.wrong(
+    "whole-batch",
+    fact="all rows are sorted and summed as one",
+    question="What should the probabilities of one row sum to?",
+)
+def whole_batch(logits, p):
+    return keep_top_p(logits.reshape(1, -1), p).reshape(logits.shape)
+
+
+known.change(
+    "softmax-over-rows",
+    ("(mx.float32), axis=-1", "(mx.float32), axis=0"),
+    fact="the softmax runs over the rows of the batch instead of the vocabulary",
+    question="Along which axis should the probabilities sum to one?",
+)
+known.change(
+    "ties-kept",
+    ("== 0)", "== 0)\nkept = probabilities >= mx.min(mx.where(kept, probabilities, 1), axis=-1, keepdims=True)"),
+    fact="every token as likely as the last one in the set is left too",
+    question="Four tokens have 0.25 each. What is the smallest set that reaches 0.5?",
+)
+known.change(
+    "one-drops-some",
+    ("if p >= 1", "if p > 1"),
+    fact="p = 1 drops tokens once the float32 sum has reached 1",
+    question="What is 1 - 1e-9 in float32, and which tokens should p = 1 leave?",
+)
+known.change(
+    "sums-in-float16",
+    ("logits.astype(mx.float32)", "logits"),
+    fact="float16 probabilities are summed in float16",
+    question="What is 0.5 + 0.0002 in float16?",
+)
+known.change(
+    "zeros",
+    ("-mx.inf", "0"),
+    fact="the dropped logits become 0 instead of -inf",
+    question="What is the probability of a logit of 0 beside one of -2?",
+)
+known.change(
+    "probabilities",
+    ("return logits", "return softmax(logits, axis=-1)"),
+    ("return mx.where(", "return softmax(mx.where("),
+    ("-mx.inf)", "-mx.inf), axis=-1)"),
+    fact="probabilities come back instead of logits",
+    question="What does the next filter expect to be given?",
+)
+known.change(
+    "float32-result",
+    ("if p >= 1", "logits = logits.astype(mx.float32)\nif p >= 1"),
+    fact="the result is float32 although the logits are not",
+    question="Your probabilities may be float32. What should be left of the logits?",
+)
+
+
+@known.accepted("row-by-row")
+def top_p_row_by_row(logits, p):
+    rows = []
+    for row in logits.astype(mx.float32).tolist():
+        weights = np.exp(np.array(row, np.float64) - max(row))
+        kept, total = set(), 0.0
+        for token in sorted(range(len(row)), key=lambda t: -row[t]):
+            if kept and total >= p and p < 1:
+                break
+            kept.add(token)
+            total += float(weights[token] / weights.sum())
+        rows.append([x if t in kept else -math.inf for t, x in enumerate(row)])
+    return mx.array(rows).astype(logits.dtype)
+
+
+@known.accepted("from-the-rarest-up")
+def from_the_rarest_up(logits, p):
+    """A token is dropped if it and all rarer ones have 1 - p or less between them."""
+    order = mx.argsort(logits, axis=-1)
+    probabilities = mx.take_along_axis(softmax(logits.astype(mx.float32), axis=-1), order, axis=-1)
+    drop = (mx.cumsum(probabilities, axis=-1) <= 1 - p) & (p < 1)
+    drop = drop & (mx.arange(logits.shape[-1]) < logits.shape[-1] - 1)
+    return mx.put_along_axis(
+        mx.array(logits), order, mx.where(drop, -mx.inf, mx.take_along_axis(logits, order, axis=-1)), -1
+    )

@@ -1,0 +1,129 @@
+"""Known programs of task 1.7.4, min-p."""
+
+import math
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.7.4")
+
+
+def log_rows(*rows, dtype=mx.float32):
+    """Logits with these probabilities; those of the second row are shifted."""
+    return mx.array([[math.log(p) - 3 * i for p in row] for i, row in enumerate(rows)]).astype(dtype)
+
+
+RATIOS = [0.10, 0.42, 0.04, 0.25, 0.17, 0.02], [0.03, 0.08, 0.60, 0.01, 0.18, 0.10]
+
+
+@known.probe()
+def min_p_rows(program):
+    logits = log_rows(*RATIOS)
+    return program(logits, 0.15), program(logits, 0.5), logits
+
+
+@known.probe()
+def min_p_ends(program):
+    logits = mx.array([[200.0, 1.0, -2.0, -90.0], [0.5, 0.5, -0.3, -0.4]])
+    return program(logits, 0.0), program(logits, 1.0)
+
+
+@known.probe()
+def min_p_positive(program):
+    return program(log_rows(*RATIOS) + mx.array([[9.0], [2.0]]), 0.3)
+
+
+@known.probe(mx.float16)
+def min_p_half(program):
+    return program(log_rows(*RATIOS, dtype=mx.float16), 0.15)
+
+
+@known.sized("float32 logits 1 x 151,936, min-p 0.1")
+def sized(program):
+    logits = normals(1)(1, 151936, spread=3.0)
+    return lambda: program(logits, 0.1)
+
+
+known.change(
+    "against-one",
+    ("min_p * likeliest", "min_p"),
+    fact="the probabilities are compared with min_p itself",
+    question="The likeliest token has probability 0.1. What should min_p = 0.2 leave?",
+)
+known.change(
+    "on-logits",
+    ("softmax(logits.astype(mx.float32), axis=-1)", "logits"),
+    fact="the logits are compared with min_p times the largest logit",
+    question="What is min_p times a largest logit that is negative?",
+)
+known.change(
+    "likeliest-of-the-batch",
+    ("mx.max(probabilities, axis=-1, keepdims=True)", "mx.max(probabilities)"),
+    fact="the threshold of every row comes from the likeliest token of the whole batch",
+    question="Which token is the likeliest of the second row?",
+)
+known.change(
+    "softmax-over-the-batch",
+    ("(mx.float32), axis=-1)", "(mx.float32), axis=None)"),
+    ("mx.max(probabilities, axis=-1, keepdims=True)", "mx.max(probabilities)"),
+    fact="the softmax runs over the whole batch, and so does the maximum",
+    question="What should the probabilities of one row sum to?",
+)
+known.change(
+    "strictly-more",
+    ("probabilities >= min_p", "probabilities > min_p"),
+    fact="a token exactly min_p times as likely as the likeliest is dropped",
+    question="What should min_p = 1 leave?",
+)
+known.change(
+    "subtracted",
+    ("min_p * likeliest", "likeliest - min_p"),
+    fact="the threshold is the largest probability minus min_p",
+    question="The likeliest token has 0.4, and min_p is 0.5. How likely is half as likely?",
+)
+known.change(
+    "one-minus-min-p",
+    ("min_p * likeliest", "(1 - min_p) * likeliest"),
+    fact="the tokens at least 1 - min_p times as likely as the likeliest are left",
+    question="Does a larger min_p leave more tokens, or fewer?",
+)
+known.change(
+    "inverted",
+    ("logits, -mx.inf)", "-mx.inf, logits)"),
+    fact="the likely tokens are dropped and the rare ones left",
+    question="mx.where takes its second argument where the condition is true. Which one is that?",
+)
+known.change(
+    "zeros",
+    ("-mx.inf", "0"),
+    fact="the dropped logits become 0 instead of -inf",
+    question="What is the probability of a logit of 0 beside one of -2?",
+)
+known.change(
+    "probabilities",
+    ("return mx.where(", "return softmax(mx.where("),
+    ("-mx.inf)", "-mx.inf), axis=-1)"),
+    fact="probabilities come back instead of logits",
+    question="What does the next step expect to be given?",
+)
+known.change(
+    "float32-result",
+    ("probabilities = ", "logits = logits.astype(mx.float32)\nprobabilities = "),
+    fact="the result is float32 although the logits are not",
+    question="Your probabilities may be float32. What should be left of the logits?",
+)
+
+
+@known.accepted("in-logarithms")
+def in_logarithms(logits, min_p):
+    if min_p == 0:
+        return logits
+    return mx.where(logits - mx.max(logits, axis=-1, keepdims=True) >= math.log(min_p), logits, -mx.inf)
+
+
+@known.accepted("ratios")
+def ratios(logits, min_p):
+    x = logits.astype(mx.float32)
+    return mx.where(mx.exp(x - mx.max(x, axis=-1, keepdims=True)) >= min_p, logits, -mx.inf)

@@ -1,0 +1,339 @@
+"""Known programs of task 1.7.5, the sampler."""
+
+import mlx.core as mx
+from tiny_llm_solution.basics import softmax
+from tiny_llm_solution.sampler import keep_min_p, keep_top_k, keep_top_p, make_sampler, penalize_repetition
+
+from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.7.5")
+
+
+def log_rows(*rows):
+    """Logits with these probabilities."""
+    return mx.log(mx.array(rows))
+
+
+FIVE = [0.20, 0.10, 0.30, 0.15, 0.25]
+DRAWS = 400  # a token with probability 0.05 stays away from all of them once in 800 million samplers
+
+
+def ids(sample, logits, tokens):
+    return sample(logits, tokens).astype(mx.int32)
+
+
+def occurring(program, rows, tokens=None, draws=DRAWS, **settings):
+    """Which tokens of each row of logits ever occur in the draws, rows x tokens."""
+    n, size = rows.shape
+    tokens = tokens or [[]] * n
+    drawn = ids(program(**settings, seed=7), mx.concatenate([rows] * draws), tokens * draws).reshape(draws, n)
+    return mx.any(drawn[:, :, None] == mx.arange(size), axis=0).astype(mx.int32)
+
+
+@known.probe()
+def sampler_greedy(program):
+    logits, tokens = normals(51)(4, 7), [[0, 1, 2, 3], [5, 6], [], [4, 3, 2]]
+    return ids(program(temp=0), logits, tokens), ids(program(temp=0.0, repetition_penalty=4.0), logits, tokens), logits
+
+
+@known.probe()
+def sampler_plain(program):
+    rows = mx.concatenate([log_rows(FIVE, FIVE[::-1]), mx.array([[-20.0, 30.0, -20.0, -20.0, -20.0]])])
+    return occurring(program, rows)
+
+
+@known.probe()
+def sampler_temperature(program):
+    """A cold and a hot one, and hot ones under a top-p that shows how flat the row has become, and when."""
+    row = log_rows([0.15, 0.50, 0.05, 0.30])
+    cold = occurring(program, row, temp=0.01), occurring(program, row, temp=0.01, top_p=0.75)
+    return *cold, *(occurring(program, row, temp=2.0, top_p=p) for p in (0.55, 0.75))
+
+
+@known.probe()
+def sampler_one_filter(program):
+    rows = mx.concatenate([log_rows(FIVE, FIVE[::-1]), mx.array([[-9.0, 19.0, -9.0, 20.0, -9.0]])])
+    settings = {"top_k": 2}, {"top_k": 9}, {"top_p": 0.5}, {"top_p": 0.0}, {"min_p": 0.6}, {"min_p": 1.0}
+    return tuple(occurring(program, rows, **one) for one in settings)
+
+
+@known.probe()
+def sampler_two_filters(program):
+    row = log_rows([0.2, 0.4, 0.1, 0.3])
+    return occurring(program, row, top_k=2, top_p=0.55), occurring(program, row, top_p=0.55, min_p=0.6)
+
+
+@known.probe()
+def sampler_penalty_first(program):
+    """Rows that differ in their tokens; top-k leaves the likeliest after the penalty."""
+    rows = mx.array([[60.0, 45.0, 30.0, 0.0]] * 2)
+    return occurring(program, rows, [[0, 0, 0], [1]], 100, repetition_penalty=4.0, top_k=1)
+
+
+@known.probe()
+def sampler_state(program):
+    """Whether calls repeat each other that should, or should not; 1000 tokens do not agree by chance."""
+    logits, tokens = normals(56)(3, 1000, spread=0.1), [[]] * 3
+
+    def calls(sample, number=4):
+        return mx.stack([ids(sample, logits, tokens) for _ in range(number)])
+
+    mx.random.seed(561)
+    alone, twin = calls(program(seed=5)), calls(program(seed=5))
+    other = calls(program(seed=6))
+    sample, elder = program(seed=5), program(seed=6)
+    program(seed=5)
+    parts = []
+    for seed in range(4):
+        mx.random.seed(seed)
+        parts.append(calls(sample, 1))
+    mx.random.seed(562)
+    left_alone = mx.random.uniform(shape=(3,))
+    mx.random.seed(562)
+    calls(program(seed=5))
+    untouched = mx.array_equal(left_alone, mx.random.uniform(shape=(3,)))
+    mx.random.seed(563)
+    unseeded = calls(program())
+    mx.random.seed(563)
+    again = calls(program())
+    mx.random.seed(562)
+    ids(program(temp=0), logits, tokens)
+    undrawn = mx.array_equal(left_alone, mx.random.uniform(shape=(3,)))
+    agree = [
+        mx.array_equal(alone, twin), mx.array_equal(alone, other), mx.array_equal(alone, mx.concatenate(parts)),
+        mx.array_equal(alone[0], alone[1]), untouched, mx.array_equal(unseeded, again),
+        mx.array_equal(unseeded[0], unseeded[1]), undrawn, mx.array_equal(other, calls(elder)),
+        mx.array_equal(calls(program(seed=0), 1), calls(program(seed=0), 1)),
+    ]  # fmt: skip
+    return mx.stack(agree).astype(mx.int32), mx.array(alone.shape)
+
+
+@known.sized("float32 logits 1 x 32,768, all filters on, one token certain")
+def sized(program):
+    logits, tokens = normals(1)(1, 32768, spread=3.0), [list(range(0, 32768, 128))]
+    logits[0, 1] = 100.0
+    sample = program(0.7, 50, 0.9, 0.1, 1.1, seed=0)
+    return lambda: sample(logits, tokens).tolist()
+
+
+# The steps of the solution's sampler.
+PENALTY = "if repetition_penalty != 1:\n    logits = penalize_repetition(logits, tokens, repetition_penalty)\n"
+GREEDY = "if temp == 0:\n    return mx.argmax(logits, axis=-1)\n"
+TEMP = "logits = logits / temp\n"
+TOP_K = "if top_k:\n    logits = keep_top_k(logits, top_k)\n"
+TOP_P = "if top_p < 1:\n    logits = keep_top_p(logits, top_p)\n"
+MIN_P = "if min_p:\n    logits = keep_min_p(logits, min_p)\n"
+NEW_KEY = "key, now = mx.random.split(key)  # each call draws with a key of its own"
+
+known.change(
+    "temperature-multiplied",
+    ("logits / temp", "logits * temp"),
+    fact="the logits are multiplied by the temperature",
+    question="Does a temperature of 2 push the probabilities apart, or closer together?",
+)
+known.change(
+    "temperature-left-out",
+    (TEMP, ""),
+    fact="the temperature is not used, unless it is 0",
+    question="Which tokens should occur at a temperature of 0.01?",
+)
+known.change(
+    "temperature-last",
+    (TEMP + TOP_K + TOP_P + MIN_P, TOP_K + TOP_P + MIN_P + TEMP),
+    fact="the temperature comes after the filters",
+    question="Which probabilities does top-p sum: those before the division, or those after it?",
+)
+known.change(
+    "temperature-on-probabilities",
+    ("logits / temp", "softmax(logits, axis=-1) / temp"),
+    fact="probabilities are divided by the temperature instead of logits",
+    question="What do probabilities sum to after a division by 2?",
+)
+known.change(
+    "zero-divides",
+    (GREEDY, ""),
+    fact="the logits are divided by a temperature of 0",
+    question="What is 1 / 0 in float32, what is -1 / 0, and which of several infinities is the largest?",
+)
+known.change(
+    "always-greedy",
+    ("if temp == 0", "if temp >= 0"),
+    fact="the likeliest token is chosen at every temperature",
+    question="How often should a token with probability 0.3 be chosen?",
+)
+known.change(
+    "penalty-left-out",
+    (PENALTY, ""),
+    fact="the repetition penalty is not used",
+    question="Where does `tokens` go after your sampler has received it?",
+)
+known.change(
+    "penalty-last",
+    ("if repetition_penalty != 1", "if temp == 0"),
+    (MIN_P, MIN_P + PENALTY),
+    fact="the repetition penalty comes after the filters",
+    question="Two tokens are left and one of them is penalized. Can the third one, by now likelier, come back?",
+)
+known.change(
+    "top-k-left-out",
+    (TOP_K, ""),
+    fact="top_k is not used",
+    question="Which tokens should occur with top_k = 2?",
+)
+known.change(
+    "top-p-left-out",
+    (TOP_P, ""),
+    fact="top_p is not used",
+    question="Which tokens should occur with a small top_p?",
+)
+known.change(
+    "min-p-left-out",
+    (MIN_P, ""),
+    fact="min_p is not used",
+    question="Which tokens should occur with min_p = 0.6?",
+)
+known.change(
+    "top-p-before-top-k",
+    (TOP_K + TOP_P, TOP_P + TOP_K),
+    fact="top-p does not see what top-k has left, but all tokens",
+    question="Two tokens of 0.4 and 0.3 are left by top-k. What do they sum to, once the others have no probability?",
+)
+known.change(
+    "min-p-before-top-p",
+    (TOP_P + MIN_P, MIN_P + TOP_P),
+    fact="min-p comes before top-p",
+    question="Min-p has left two tokens. Do their probabilities change, and so the sums that top-p takes?",
+)
+known.change(
+    "order-of-mlx-lm",
+    (TEMP + TOP_K + TOP_P + MIN_P, TOP_P + MIN_P + TOP_K + TEMP),
+    fact="the order is mlx-lm's: top-p, min-p, top-k, temperature",
+    question="Engines differ in this. Which order does the docstring state?",
+)
+known.change(
+    "top-p-zero-is-off",
+    ("if top_p < 1", "if top_p"),
+    fact="top_p = 0 is taken for off",
+    question="Which set is the smallest whose probabilities sum to 0 or more, if at least one token stays?",
+)
+known.change(
+    "zeros-for-dropped",
+    ("if key is None", "logits = mx.where(logits == -mx.inf, 0, logits)\nif key is None"),
+    fact="a dropped logit becomes 0 instead of -inf before the draw",
+    question="What is the probability of a logit of 0 beside one of -2?",
+)
+known.change(
+    "probabilities-for-logits",
+    ("if key is None", "logits = softmax(logits, axis=-1)\nif key is None"),
+    fact="mx.random.categorical is given probabilities, where it takes logits",
+    question="categorical does a softmax itself. What does it make of the probabilities 1 and 0?",
+)
+known.change(
+    "same-key-each-call",
+    (NEW_KEY, "now = key"),
+    fact="every call draws with the same key",
+    question="A key gives the same numbers each time. How do you get a new one for each call?",
+)
+known.change(
+    "seed-ignored",
+    ("None if seed is None else mx.random.key(seed)", "None"),
+    fact="the seed is not used, and every sampler draws from MLX's global state",
+    question="Somebody else draws a random number between two of your calls. Which tokens come then?",
+)
+known.change(
+    "ids-as-columns",
+    ("categorical(logits)", "categorical(logits)[:, None]"),
+    ("key=now)", "key=now)[:, None]"),
+    fact="the ids come as N x 1 instead of N",
+    question="Which shape has one id for each of N rows?",
+)
+known.change(
+    "seed-zero-is-none",
+    ("None if seed is None else mx.random.key(seed)", "mx.random.key(seed) if seed else None"),
+    fact="seed 0 counts as no seed",
+    question="What does `if seed` say of 0?",
+)
+known.change(
+    "global-seed",
+    ("mx.random.key(seed)", "mx.random.seed(seed)"),
+    fact="the seed is given to MLX's global random state, once",
+    question="Two samplers take turns. Whose random numbers does each of them draw?",
+)
+known.change(
+    "global-seed-each-call",
+    (NEW_KEY, "mx.random.seed(seed)"),
+    (", key=now", ""),
+    fact="every call gives the seed to MLX's global random state",
+    question="What does a call draw after a state that is the same each time?",
+)
+known.change(
+    "one-key-for-all-samplers",
+    ("key = None", "global key\nkey = None"),
+    ("nonlocal key", "global key"),
+    fact="all samplers with a seed share one key, that of the newest seed",
+    question="Where does your key live: in the function that you return, or in the module?",
+)
+known.change(
+    "greedy-forgets-the-penalty",
+    (PENALTY + GREEDY, GREEDY + PENALTY),
+    fact="with temp = 0 the repetition penalty is not used",
+    question="At temp = 0, which logits should the largest be taken of?",
+)
+known.change(
+    "filters-of-the-first-row",
+    ("if temp == 0", "logits = mx.broadcast_to(logits[:1], logits.shape)\nif temp == 0"),
+    fact="every row is drawn from the first row's logits",
+    question="Each row has tokens and logits of its own. Which of them does your draw read?",
+)
+
+
+def checked(make):
+    """The same make_sampler, refusing what the solution refuses."""
+
+    def careful(*args, **settings):
+        make_sampler(*args, **settings)
+        return make(*args, **settings)
+
+    return careful
+
+
+@known.accepted("gumbel")
+@checked
+def gumbel(temp=1.0, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0, seed=None):
+    """The largest of the logits plus Gumbel noise; a list of keys made ahead."""
+    keys = None if seed is None else iter(mx.random.split(mx.random.key(seed), 4096))
+
+    def sample(logits, tokens):
+        logits = penalize_repetition(logits, tokens, repetition_penalty)
+        if temp == 0:
+            return mx.argmax(logits, axis=-1)
+        logits = logits * (1 / temp)
+        logits = keep_top_k(logits, top_k or logits.shape[-1])
+        logits = keep_min_p(keep_top_p(logits, top_p), min_p)
+        noise = mx.random.gumbel(logits.shape) if keys is None else mx.random.gumbel(logits.shape, key=next(keys))
+        return mx.argmax(logits + noise, axis=-1)
+
+    return sample
+
+
+@known.accepted("inverse-of-the-sums")
+@checked
+def inverse_of_the_sums(temp=1.0, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0, seed=None):
+    """A uniform number for each row, looked up in the row's cumulative probabilities; the n-th call folds n in."""
+    number = [0]
+
+    def sample(logits, tokens):
+        logits = penalize_repetition(logits, tokens, repetition_penalty)
+        if temp == 0:
+            return mx.argmax(logits, axis=-1).astype(mx.int32)
+        logits = logits / temp
+        if top_k > 0:
+            logits = keep_top_k(logits, top_k)
+        sums = mx.cumsum(softmax(keep_min_p(keep_top_p(logits, top_p), min_p), -1), axis=-1)
+        number[0] += 1
+        keys = {} if seed is None else {"key": mx.random.key(1000003 * (seed + 1) + number[0])}
+        uniform = mx.random.uniform(shape=(len(logits), 1), **keys) * sums[:, -1:]
+        return mx.argmax(sums > uniform, axis=-1).astype(mx.int32)
+
+    return sample
