@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tiny_llm_course.paths import ROOT, TESTS
 from tiny_llm_course.programs.packages import load_solution
-from tiny_llm_course.testkit.checks import property_test
+from tiny_llm_course.testkit.properties import property_test
 
 tokenizers = pytest.importorskip("tokenizers", reason="not run here: needs tokenizers (pdm run dev-setup)")
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers  # noqa: E402

@@ -8,7 +8,7 @@ from tiny_llm_course.course.findings import Kind
 from tiny_llm_course.grading.deaths import Trace, cause_of_exit, death, death_of_import, trace_of
 from tiny_llm_course.paths import COURSE, LEARNER, ROOT, TESTS
 
-IN_CHECK = f"""  File "{COURSE}/testkit/checks.py", line 85 in agrees
+IN_CHECK = f"""  File "{COURSE}/testkit/agreement.py", line 85 in agrees
   File "{TESTS}/week1/test_day1.py", line 30 in test_task_1_softmax_formula
   File "/usr/lib/python3/pluggy/_manager.py", line 12 in _hookexec
 """

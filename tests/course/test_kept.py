@@ -46,7 +46,7 @@ def test_what_it_depends_on_is_all_that_decides(day: Day) -> None:
         "formulas.py",
         "torch_day1.npz",
     } <= of_days
-    assert {"checks.py", "planted.py", "check.py"} <= {file.name for file in kept._harness()}
+    assert {"agreement.py", "planted.py", "check.py"} <= {file.name for file in kept._harness()}
     assert "week1.toml" not in {file.name for file in kept._harness()}  # another week's tasks change nothing
 
 

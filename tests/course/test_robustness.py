@@ -306,21 +306,21 @@ CASES: dict[str, Case] = {
     ),
     "isinstance": replaces("import builtins\nbuiltins.isinstance = lambda *a: True", "builtins.isinstance"),
     "abs, in a module of ours": replaces(
-        "import tiny_llm_course.testkit.checks as c\nc.abs = lambda x: 0",
-        "tiny_llm_course.testkit.checks.abs",
+        "import tiny_llm_course.testkit.agreement as c\nc.abs = lambda x: 0",
+        "tiny_llm_course.testkit.agreement.abs",
     ),
     "pytest.fail": replaces("import pytest\npytest.fail = lambda *a: None", "pytest.fail"),
     "a check": replaces(
-        "import tiny_llm_course.testkit.checks as c\nc.agrees = lambda *a, **k: None",
-        "tiny_llm_course.testkit.checks.agrees",
+        "import tiny_llm_course.testkit.agreement as c\nc.agrees = lambda *a, **k: None",
+        "tiny_llm_course.testkit.agreement.agrees",
     ),
     "a formula": replaces(
         "import tests.week1.formulas as f\nf.mean64 = mean",
         "tests.week1.formulas.mean64",
     ),
     "the checks": replaces(
-        "import sys\nsys.modules['tiny_llm_course.testkit.checks'] = sys",
-        "tiny_llm_course.testkit.checks",
+        "import sys\nsys.modules['tiny_llm_course.testkit.agreement'] = sys",
+        "tiny_llm_course.testkit.agreement",
     ),
     "all modules": replaces("import sys\nsys.modules.clear()", "builtins"),
     "a module that is needed": replaces("import sys\ndel sys.modules['warnings']", "sys.modules['warnings']"),
@@ -330,7 +330,7 @@ CASES: dict[str, Case] = {
     "while it is called: a check": Case(
         (
             *MEAN_FAILS[:1],
-            "your code replaces tiny_llm_course.testkit.checks.agrees, which the tests rely on",
+            "your code replaces tiny_llm_course.testkit.agreement.agrees, which the tests rely on",
             f"✓ {LINE}",
         ),
         wrong=True,

@@ -12,8 +12,8 @@ import mlx.core as mx
 import numpy as np
 from tests.week1.formulas import linear64, mlp64, qwen_attention64, rms_norm64
 
-from tiny_llm_course.testkit.checks import normals
 from tiny_llm_course.testkit.embedded import embedded_checkpoint
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.rounding import Array64, Round, exact, to_float64
 
 # As a config.json states them.

@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 from tests.week1.formulas import attention64, linear64, multi_head64, softmax64
 
 from tiny_llm import attention, basics
-from tiny_llm_course.testkit.checks import DTYPES, agrees, causal, compare, normals, property_test, raises_value_error
+from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.errors import raises_value_error
+from tiny_llm_course.testkit.inputs import DTYPES, causal, normals
+from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
 
 LEADING = [(), (2,), (2, 3), (2, 3, 2)]

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from tests.week1.formulas import attention64, rope64
 
 from tiny_llm import positional_encoding
-from tiny_llm_course.testkit.checks import DTYPES, agrees, compare, normals, property_test, raises_value_error
+from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.errors import raises_value_error
+from tiny_llm_course.testkit.inputs import DTYPES, normals
+from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import EPSILON, Array64, Round, exact, to_float64
 
 PAIRINGS = pytest.mark.parametrize("traditional", [False, True])

@@ -13,17 +13,11 @@ from hypothesis import strategies as st
 from tests.week1.formulas import attention64, causal64, grouped64, qwen_attention64
 
 from tiny_llm import attention, qwen3
-from tiny_llm_course.testkit.checks import (
-    CASE_NOTE,
-    DTYPES,
-    agrees,
-    causal,
-    compare,
-    dtype_word,
-    normals,
-    property_test,
-    raises_value_error,
-)
+from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.cases import CASE_NOTE, dtype_word
+from tiny_llm_course.testkit.errors import raises_value_error
+from tiny_llm_course.testkit.inputs import DTYPES, causal, normals
+from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
 
 # Task 1, causal mask

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from tests.week1.formulas import mlp64, rms_norm64, silu64
 
 from tiny_llm import basics, layer_norm, qwen3
-from tiny_llm_course.testkit.checks import DTYPES, agrees, compare, normals, property_test, raises_value_error
+from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.errors import raises_value_error
+from tiny_llm_course.testkit.inputs import DTYPES, normals
+from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 
 LEADING = [(), (2,), (2, 3), (2, 3, 4)]

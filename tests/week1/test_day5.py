@@ -25,16 +25,11 @@ from tests.week1.reference_model import (
 
 from tiny_llm import embedding, qwen3
 from tiny_llm.config import ModelConfig
-from tiny_llm_course.testkit.checks import (
-    DTYPES,
-    agrees,
-    compare,
-    normals,
-    noted,
-    property_test,
-    raises_error,
-    raises_value_error,
-)
+from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.cases import noted
+from tiny_llm_course.testkit.errors import raises_error, raises_value_error
+from tiny_llm_course.testkit.inputs import DTYPES, normals
+from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 
 ARCHITECTURES = [QWEN3, QWEN25]

@@ -18,23 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiny_llm import generate, tokenizer
-from tiny_llm_course.testkit.checks import (
-    DTYPES,
-    CheckFailed,
-    Finding,
-    Kind,
-    compare,
-    dtype_word,
-    noted,
-    property_test,
-    raises_error,
-    raises_value_error,
-    same_ids,
-    same_pieces,
-    same_text,
-    type_words,
-)
+from tiny_llm_course.testkit.agreement import compare
+from tiny_llm_course.testkit.cases import dtype_word, noted, type_words
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_error, raises_value_error
+from tiny_llm_course.testkit.inputs import DTYPES
+from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.texts import same_ids, same_pieces, same_text
 
 FOLDER = Path(__file__).parent
 RECORDED = json.loads((FOLDER / "token_ids.json").read_text(encoding="utf-8"))

@@ -16,18 +16,11 @@ from hypothesis import strategies as st
 from tests.week1.formulas import softmax64
 
 from tiny_llm import sampler
-from tiny_llm_course.testkit.checks import (
-    DTYPES,
-    CheckFailed,
-    Finding,
-    Kind,
-    agrees,
-    compare,
-    normals,
-    noted,
-    property_test,
-    raises_value_error,
-)
+from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.cases import noted
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
+from tiny_llm_course.testkit.inputs import DTYPES, normals
+from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 
 # Probabilities of six tokens. No sum of the first few lies near one of P, and no ratio near one of MIN_P: which tokens

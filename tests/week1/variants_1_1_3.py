@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 
-from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.1.3")

@@ -4,7 +4,7 @@ import mlx.core as mx
 from tiny_llm_solution.attention import causal_mask
 from tiny_llm_solution.attention import scaled_dot_product_attention_simple as attend
 
-from tiny_llm_course.testkit.checks import causal, normals
+from tiny_llm_course.testkit.inputs import causal, normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.3.2")

@@ -7,7 +7,7 @@ from tiny_llm_solution.attention import scaled_dot_product_attention_simple as a
 from tiny_llm_solution.basics import linear
 from tiny_llm_solution.qwen3 import Qwen3MultiHeadAttention
 
-from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.3.3")

@@ -5,7 +5,7 @@ import math
 import mlx.core as mx
 from tiny_llm_solution.layer_norm import RMSNorm
 
-from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.4.1")

@@ -4,7 +4,7 @@ import mlx.core as mx
 from tiny_llm_solution.basics import linear, silu
 from tiny_llm_solution.qwen3 import Qwen3MLP
 
-from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.4.3")

@@ -4,7 +4,7 @@ import mlx.core as mx
 from tests.week1.reference_model import random_tokens
 from tiny_llm_solution.embedding import Embedding
 
-from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.5.1")

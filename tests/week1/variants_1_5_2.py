@@ -6,7 +6,7 @@ from tests.week1.reference_model import QWEN3, QWEN25, embedded_model, random_mo
 from tiny_llm_solution.config import ModelConfig
 from tiny_llm_solution.qwen3 import Qwen3TransformerBlock
 
-from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.5.2")

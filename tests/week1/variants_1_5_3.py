@@ -9,7 +9,7 @@ from tiny_llm_solution.basics import linear
 from tiny_llm_solution.config import ModelConfig
 from tiny_llm_solution.qwen3 import Qwen3Model
 
-from tiny_llm_course.testkit.checks import causal, normals
+from tiny_llm_course.testkit.inputs import causal, normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.5.3")

@@ -6,7 +6,7 @@ import mlx.core as mx
 from tests.week1.text_probes import Model, numbers
 from tiny_llm_solution.generate import greedy
 
-from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.6.6")

@@ -7,7 +7,7 @@ from tests.week1.text_probes import Model, numbers, pieces, small
 from tiny_llm_solution.generate import generate_tokens, simple_generate
 from tiny_llm_solution.tokenizer import ByteLevelBPE, StreamingDetokenizer
 
-from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.6.7")

@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 from tiny_llm_solution.sampler import penalize_repetition
 
-from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.7.1")

@@ -7,7 +7,7 @@ import numpy as np
 from tiny_llm_solution.basics import softmax
 from tiny_llm_solution.sampler import keep_top_p
 
-from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.7.3")

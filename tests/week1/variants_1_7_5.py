@@ -4,7 +4,7 @@ import mlx.core as mx
 from tiny_llm_solution.basics import softmax
 from tiny_llm_solution.sampler import keep_min_p, keep_top_k, keep_top_p, make_sampler, penalize_repetition
 
-from tiny_llm_course.testkit.checks import normals
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.7.5")

@@ -82,7 +82,7 @@ class Finding:
 
 
 class CheckFailed(AssertionError):
-    """Raised by the functions of `checks`; carries the finding."""
+    """Raised by the checks of the test kit; carries the finding."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.text())

@@ -14,7 +14,7 @@ from ..course.places import module_path
 from ..course.registry import load_course
 from ..paths import ROOT
 from ..programs.packages import NotImportable
-from ..testkit.checks import CASE_NOTE
+from ..testkit.cases import CASE_NOTE
 
 MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
 

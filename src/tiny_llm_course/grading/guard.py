@@ -1,6 +1,6 @@
 """What the tests stand on stays as it is while the learner's code runs beside them.
 
-Both live in one process, so that a learner's file could replace `mx.allclose`, `isinstance` or a function of `checks`,
+Both live in one process, so that a learner's file could replace `mx.allclose`, `isinstance` or a check of the test kit,
 by accident (a name that was meant to be its own) or to see what happens. Before the first of the learner's files is
 imported, everything in the modules that grading uses is noted; whatever is another object later is put back, and named.
 """

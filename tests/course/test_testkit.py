@@ -8,21 +8,12 @@ import pytest
 from tests.week1.reference_model import QWEN3, random_model
 
 from tiny_llm_course.course.findings import CheckFailed, Finding, Kind
-from tiny_llm_course.testkit.checks import (
-    CASE_NOTE,
-    agrees,
-    causal,
-    compare,
-    describe,
-    normals,
-    noted,
-    raises_error,
-    raises_value_error,
-    same_ids,
-    same_pieces,
-    same_text,
-)
+from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.cases import CASE_NOTE, describe, noted
+from tiny_llm_course.testkit.errors import raises_error, raises_value_error
+from tiny_llm_course.testkit.inputs import causal, normals
 from tiny_llm_course.testkit.rounding import EPSILON, exact, rounding, to_float64, tolerance
+from tiny_llm_course.testkit.texts import same_ids, same_pieces, same_text
 
 
 def double64(x, *, r=exact):

@@ -1,0 +1,57 @@
+"""A failing case in words: its inputs, shapes, dtypes and types."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import mlx.core as mx
+
+from ..course.findings import CheckFailed
+
+# How a failing case is attached to an exception that is not ours.
+CASE_NOTE = "case: "
+
+
+@contextmanager
+def noted(case: str) -> Iterator[None]:
+    """Attach the case, in words, to an exception of the learner's code."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, CheckFailed):  # which has its own
+            error.add_note(f"{CASE_NOTE}{case}")
+        raise
+
+
+def describe(arguments: dict[str, Any], seed: int, dtype: mx.Dtype) -> tuple[str, int]:
+    """The inputs in words, and how many numbers they hold: `float32, x 2 x 3, axis -1, seed 4`."""
+    arrays = {name: v for name, v in arguments.items() if isinstance(v, mx.array)}
+    words = [dtype_word(dtype)]
+    for name, v in arguments.items():
+        if isinstance(v, mx.array):
+            words.append(f"{name} {shape_words(v.shape)}")
+        else:
+            text = f"{v:.4g}" if isinstance(v, float) else str(v)
+            if isinstance(v, list | tuple) and len(text) > 60:
+                text = f"{text[:56]} ..."  # a long list says no more than its beginning
+            words.append(f"no {name}" if v is None else f"{name} {text}")
+    return f"{', '.join(words)}, seed {seed}", sum(math.prod(v.shape) for v in arrays.values())
+
+
+def shape_words(shape: tuple[int, ...]) -> str:
+    """`2 x 3`, or `a single number` for no dimensions."""
+    return " x ".join(str(n) for n in shape) or "a single number"
+
+
+def dtype_word(dtype: mx.Dtype) -> str:
+    """`float16` for mx.float16."""
+    return str(dtype).removeprefix("mlx.core.")
+
+
+def type_words(v: Any) -> str:
+    """`None`, or `a dict`: what something is, in words."""
+    if v is None:
+        return "None"
+    name = f"{type(v).__module__}.{type(v).__qualname__}".removeprefix("builtins.")
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
