@@ -25,6 +25,7 @@ class Kind(enum.IntEnum):
     VALUES = 10
     INPUT_CHANGED = 11
     NO_ERROR = 12
+    COURSE = 13  # the check itself is wrong
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,9 +67,17 @@ class Finding:
         """Whether it comes from an exception, whose traceback somebody may want to see."""
         return self.kind == Kind.RAISED
 
-    def rank(self) -> tuple[bool, int, int]:
-        """Smaller is told first: an oracle's before a property's, then by kind, then the smallest case."""
-        return (self.indirect, self.kind, self.size)
+    @property
+    def narrow(self) -> bool:
+        """Whether the case computes in float16 or bfloat16: a case's words begin with its dtype."""
+        return self.case.startswith(("float16", "bfloat16")) and self.kind < Kind.NO_ERROR
+
+    def rank(self) -> tuple[bool, bool, bool, int, int, int]:
+        """Smaller is told first: an oracle's before a property's, then float32, then by kind, then the smallest case.
+
+        That is the one of fewest elements, and of those the one of fewest words. The course's own faults come last.
+        """
+        return (self.kind == Kind.COURSE, self.indirect, self.narrow, self.kind, self.size, len(self.case))
 
     def to_json(self) -> dict[str, Any]:
         """For the pipe between the child process and the harness."""

@@ -8,8 +8,9 @@ import mlx.core as mx
 import numpy as np
 
 from ..course.findings import CheckFailed, Finding, Kind
+from .again import Built, backwards, spread_out
 from .cases import CASE_NOTE, describe, dtype_word, shape_words
-from .rounding import Array64, Round, exact, rounding, to_float64, tolerance
+from .rounding import Array64, Round, Shaking, allowed_distance, exact, to_float64
 
 
 def agrees(
@@ -23,6 +24,9 @@ def agrees(
 ) -> None:
     """Check that `function(*args, **kwargs)` gives what the formula gives, in the right dtype.
 
+    In float32 also that it gives it again: the same call a second time, with inputs that are not contiguous, and, of a
+    `Built` program, by an object that has been called on other inputs.
+
     Args:
         function: the learner's program.
         formula: the same in float64 NumPy, with a parameter `r` as module `rounding` says. Its parameter names are the
@@ -35,36 +39,108 @@ def agrees(
     bound = inspect.signature(formula).bind(*args, **kwargs)
     dtype = args[0].dtype if dtype is None else dtype
     case, size = describe(bound.arguments, seed, dtype)
+    values = {name: to_float64(v) for name, v in bound.arguments.items() if isinstance(v, mx.array)}
+    floats = {name for name in values if mx.issubdtype(bound.arguments[name].dtype, mx.floating)}
 
     def at(r: Round) -> Array64:
-        a, k = ([_as_float64(v) for v in bound.args], {name: _as_float64(v) for name, v in bound.kwargs.items()})
+        shake = r if isinstance(r, Shaking) else exact
+        given = {name: shake(v) if name in floats else v for name, v in values.items()}
+        positional = [given.get(name, v) for name, v in zip(bound.arguments, bound.args, strict=False)]
+        named = {name: given.get(name, v) for name, v in bound.kwargs.items()}
         with np.errstate(all="ignore"):
-            return formula(*a, **k, r=r)
+            return formula(*positional, **named, r=r)
 
-    by_formula = at(exact)
-    allowed = tolerance(by_formula, at(rounding(dtype)), dtype)
-    before = {name: _as_float64(v) for name, v in bound.arguments.items() if isinstance(v, mx.array)}
     try:
-        actual = function(*args, **kwargs)
+        by_formula = at(exact)
+        allowed = allowed_distance(at, by_formula, dtype)
+    except Exception as error:
+        raise CheckFailed(course_fault(error, case)) from error
+    wanted = by_formula if expected is None else expected
+    kept = filtered(next(iter(values.values()), None), wanted)
+
+    def check(run: Callable[..., Any], which: str = "", *inputs: Any, **named: Any) -> None:
+        told = f"{case}{which and ', '}{which}"
+        actual = computed(run, told, *inputs, **named)
+        compare(actual, wanted, dtype, allowed, told, size, indirect=bool(which), keeps=kept)
+
+    run: Callable[..., Any] = function
+    if isinstance(function, Built):
+        run = built = computed(function.used, case, *args, **kwargs)
+        check(built)
+    else:
+        check(function, "", *args, **kwargs)
+    _unchanged(bound.arguments, values, case, size)
+    if dtype != mx.float32:
+        return
+    if isinstance(function, Built):
+        others = backwards(bound.arguments)
+        fresh = computed(function.used(*args, **kwargs), case, **others)
+        if isinstance(fresh, mx.array):
+            again = computed(built, case, **others)
+            told = f"{case}, an object that was called before, against a new one, both on the inputs backwards"
+            compare(again, to_float64(fresh), fresh.dtype, allowed_like(allowed, wanted), told, size)
+        check(run, "the object's call with the same inputs once more")
+    else:
+        check(run, "the second call with the same inputs", *args, **kwargs)
+    apart = [spread_out(v) for v in args], {name: spread_out(v) for name, v in kwargs.items()}
+    check(function, "inputs that are not contiguous", *apart[0], **apart[1])
+
+
+def allowed_like(allowed: float | Array64, wanted: Array64) -> float:
+    """A distance for other numbers of the same kind: the largest of those that are allowed."""
+    finite = np.abs(wanted[np.isfinite(wanted)])
+    return max(float(np.max(allowed, initial=0.0)), 2.0**-18 * float(finite.max(initial=0.0)))
+
+
+def computed(run: Callable[..., Any], case: str, *args: Any, **kwargs: Any) -> Any:
+    """What the learner's program gives; an exception carries the case."""
+    try:
+        actual = run(*args, **kwargs)
         if isinstance(actual, mx.array):
             mx.eval(actual)  # here, so that what MLX raises only now belongs to this case
     except Exception as error:
         error.add_note(f"{CASE_NOTE}{case}")
         raise
-    compare(actual, by_formula if expected is None else expected, dtype, allowed, case, size, indirect=False)
+    return actual
+
+
+def _unchanged(arguments: dict[str, Any], before: dict[str, Array64], case: str, size: int) -> None:
+    """The caller's arrays hold what they held before."""
     for name, numbers in before.items():
-        if not np.array_equal(numbers, to_float64(bound.arguments[name]), equal_nan=True):
+        if not np.array_equal(numbers, to_float64(arguments[name]), equal_nan=True):
             headline = f"the caller's `{name}` was changed"
             line = "-=, +=, *=, /= and x[...] = change an MLX array in place, for everyone who holds it"
             raise CheckFailed(Finding(Kind.INPUT_CHANGED, headline, (line,), case, size))
 
 
+def course_fault(error: Exception, case: str = "") -> Finding:
+    """The finding of a check that failed in itself: its author must mend it."""
+    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    return Finding(Kind.COURSE, f"this check of the course failed in itself, not your code: {what}", case=case)
+
+
+def filtered(x: Array64 | None, expected: Array64) -> bool:
+    """Whether what is expected of x is a choice: each number stays, or becomes -inf, and both happen."""
+    if x is None or x.shape != expected.shape:
+        return False
+    dropped = np.isneginf(expected)
+    return bool(dropped.any() and (dropped | (x == expected)).all())
+
+
 def compare(
-    actual: Any, expected: Array64, dtype: mx.Dtype, allowed: float, case: str, size: int, indirect: bool = True
+    actual: Any,
+    expected: Array64,
+    dtype: mx.Dtype,
+    allowed: float | Array64,
+    case: str,
+    size: int,
+    indirect: bool = True,
+    keeps: bool = False,
 ) -> None:
     """Type, shape, dtype, NaN and infinity, values within `allowed`: what is wrong first in this order is raised.
 
-    Properties call it themselves; `agrees` calls it with an oracle's answer, which is not `indirect`.
+    Properties call it themselves; `agrees` calls it with an oracle's answer, which is not `indirect`. Where a program
+    `keeps` some numbers and makes the others -inf, a wrong choice is told as that.
     """
 
     def fail(kind: Kind, headline: str, *lines: str) -> None:
@@ -82,19 +158,26 @@ def compare(
     same = (numbers == expected) | (np.isnan(numbers) & np.isnan(expected))  # equal infinities have no distance
     with np.errstate(invalid="ignore"):
         distance = np.where(same, 0.0, np.abs(numbers - expected))
-    strange = ~same & ~np.isfinite(numbers)
     wrong = ~same & ~(distance <= allowed)  # "not at most", so that a NaN distance is wrong
     if not wrong.any():
         return
-    worst = np.unravel_index(int(np.argmax(strange if strange.any() else distance)), expected.shape)
-    where = f"at [{', '.join(str(int(i)) for i in worst)}]"
-    wanted, got = float(expected[worst]), float(numbers[worst])
-    digits = next((d for d in range(4, 17) if f"{wanted:.{d}g}" != f"{got:.{d}g}"), 17)
-    lines = (f"expected  {wanted:.{digits}g}", f"got       {got:.{digits}g}")
+
+    def tell(kind: Kind, what: str, which: np.ndarray[Any, Any], where: str) -> None:
+        """Of the elements in question the one with the largest number in `which`."""
+        worst = np.unravel_index(int(np.argmax(which)), expected.shape)
+        place = f"[{', '.join(str(int(i)) for i in worst)}]"
+        wanted, got = float(expected[worst]), float(numbers[worst])
+        digits = next((d for d in range(4, 17) if f"{wanted:.{d}g}" != f"{got:.{d}g}"), 17)
+        lines = (f"expected  {wanted:.{digits}g}", f"got       {got:.{digits}g}")
+        fail(kind, f"{what} of {wrong.size} elements, {where} at {place}", *lines)
+
+    dropped = np.isneginf(numbers) & np.isfinite(expected)
+    spared = np.isfinite(numbers) & np.isneginf(expected)
+    strange = ~same & ~np.isfinite(numbers)
+    if keeps and dropped.any() and np.array_equal(strange, dropped):
+        tell(Kind.VALUES, f"ruled out (-inf) that should stay: {int(dropped.sum())}", dropped, "first")
     if strange.any():
-        fail(Kind.NAN, f"NaN or infinity in {int(strange.sum())} of {wrong.size} elements, first {where}", *lines)
-    fail(Kind.VALUES, f"values differ in {int(wrong.sum())} of {wrong.size} elements, furthest {where}", *lines)
-
-
-def _as_float64(v: Any) -> Any:
-    return to_float64(v) if isinstance(v, mx.array) else v
+        tell(Kind.NAN, f"NaN or infinity in {int(strange.sum())}", strange, "first")
+    if keeps and spared.any():
+        tell(Kind.VALUES, f"left that should be ruled out (-inf): {int(spared.sum())}", spared, "first")
+    tell(Kind.VALUES, f"values differ in {int(wrong.sum())}", np.where(wrong, distance, -1.0), "furthest")
