@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from tiny_llm_course.testkit.rounding import Array64, Round, exact
+from tiny_llm_course.testkit.rounding import Array64, Round, exact, in_float32
 
 
 def softmax64(x: Array64, axis: int, *, r: Round = exact) -> Array64:
@@ -68,12 +68,13 @@ def rope64(
 ) -> Array64:
     """Turn x, N x L x H x D, as complex numbers: pair i of a token at position p is multiplied by exp(j p theta_i).
 
-    `positions` holds one range for each row. Only the result is rounded: the turning is float32 in every dtype.
+    `positions` holds one range for each row. The turning is float32 in every dtype: of the dtype is the result alone.
     """
     dims = x.shape[-1]
     even, odd = (slice(0, None, 2), slice(1, None, 2)) if traditional else (slice(dims // 2), slice(dims // 2, None))
     frequencies = float(base) ** (-np.arange(0, dims, 2) / dims)
-    turns = np.stack([np.exp(1j * np.outer(np.array(row), frequencies)) for row in positions])
+    angles = np.stack([in_float32(r)(np.outer(np.array(row), frequencies)) for row in positions])
+    turns = np.exp(1j * angles)
     turned = (x[..., even] + 1j * x[..., odd]) * turns[:, :, None, :]
     y = np.empty_like(x)
     y[..., even], y[..., odd] = turned.real, turned.imag
@@ -82,7 +83,7 @@ def rope64(
 
 def causal64(length: int, keys: int) -> Array64:
     """0 where a query may look, -inf where it may not; the last query sees the last key."""
-    return np.array([[0.0 if j <= i + keys - length else -np.inf for j in range(keys)] for i in range(length)])
+    return np.triu(np.full((length, keys), -np.inf), k=keys - length + 1)
 
 
 def grouped64(

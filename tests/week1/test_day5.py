@@ -25,6 +25,7 @@ from tests.week1.reference_model import (
 
 from tiny_llm import embedding, qwen3
 from tiny_llm.config import ModelConfig
+from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import raises_error, raises_value_error
@@ -41,18 +42,20 @@ by_head = pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
 # Task 1, embedding
 
 
+@built
 def embed(tokens, weight):
-    rows, columns = weight.shape
-    return embedding.Embedding(rows, columns, weight)(tokens)
+    table = embedding.Embedding(*weight.shape, weight)
+    return lambda tokens: table(tokens)
 
 
 def embed64(tokens, weight, *, r=exact):
     return r(weight[tokens.astype(int)])
 
 
+@built
 def unembed(x, weight):
-    rows, columns = weight.shape
-    return embedding.Embedding(rows, columns, weight).as_linear(x)
+    table = embedding.Embedding(*weight.shape, weight)
+    return lambda x: table.as_linear(x)
 
 
 def unembed64(x, weight, *, r=exact):
@@ -111,9 +114,10 @@ def test_task_1_embedding_refuses_other_shapes(shape):
 # Task 2, transformer block
 
 
+@built
 def block(x, model, mask=None, number=0):
     layer = qwen3.Qwen3TransformerBlock(ModelConfig.from_dict(model.config), model.layer(number))
-    return layer(x) if mask is None else layer(x, mask)
+    return lambda x: layer(x) if mask is None else layer(x, mask)
 
 
 def stream(seed, model, batch=2, length=5):
@@ -267,8 +271,10 @@ def test_task_2_block_causal_keeps_the_past(length, changed, seed):
 # Task 3, the model
 
 
+@built
 def logits(tokens, model):
-    return qwen3.Qwen3Model(ModelConfig.from_dict(model.config), model.weights)(tokens)
+    whole = qwen3.Qwen3Model(ModelConfig.from_dict(model.config), model.weights)
+    return lambda tokens: whole(tokens)
 
 
 @by_dtype

@@ -10,7 +10,7 @@ import numpy as np
 from ..course.findings import CheckFailed, Finding, Kind
 from .again import Built, backwards, spread_out
 from .cases import CASE_NOTE, describe, dtype_word, shape_words
-from .rounding import Array64, Round, Shaking, allowed_distance, exact, to_float64
+from .rounding import EPSILON, Array64, Round, Shaking, allowed_distance, exact, to_float64
 
 
 def agrees(
@@ -76,20 +76,15 @@ def agrees(
         others = backwards(bound.arguments)
         fresh = computed(function.used(*args, **kwargs), case, **others)
         if isinstance(fresh, mx.array):
-            again = computed(built, case, **others)
+            by_new = to_float64(fresh)
+            close = 4 * EPSILON[dtype] * float(np.abs(by_new).max(initial=0.0, where=np.isfinite(by_new)))
             told = f"{case}, an object that was called before, against a new one, both on the inputs backwards"
-            compare(again, to_float64(fresh), fresh.dtype, allowed_like(allowed, wanted), told, size)
+            compare(computed(built, told, **others), by_new, fresh.dtype, close, told, size)
         check(run, "the object's call with the same inputs once more")
     else:
         check(run, "the second call with the same inputs", *args, **kwargs)
     apart = [spread_out(v) for v in args], {name: spread_out(v) for name, v in kwargs.items()}
     check(function, "inputs that are not contiguous", *apart[0], **apart[1])
-
-
-def allowed_like(allowed: float | Array64, wanted: Array64) -> float:
-    """A distance for other numbers of the same kind: the largest of those that are allowed."""
-    finite = np.abs(wanted[np.isfinite(wanted)])
-    return max(float(np.max(allowed, initial=0.0)), 2.0**-18 * float(finite.max(initial=0.0)))
 
 
 def computed(run: Callable[..., Any], case: str, *args: Any, **kwargs: Any) -> Any:
