@@ -20,6 +20,7 @@ from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, causal, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.sizes import sweep
 
 LEADING = [(), (2,), (2, 3), (2, 3, 2)]
 
@@ -59,6 +60,16 @@ def test_task_1_softmax_pytorch(pytorch):
     x = normals(5)(4, 5, spread=3.0)
     expected = pytorch(lambda torch, x: torch.softmax(x, dim=0), x)
     agrees(basics.softmax, softmax64, x, 0, seed=5, expected=expected)
+
+
+def test_task_1_softmax_sweep():
+    for n in sweep(A=4200, B=1100, C=4200):
+        x = normals(n.seed)(n.A, n.B, n.C, spread=n.spread)
+        agrees(basics.softmax, softmax64, x, n.turn(-1, 0, 1, 2, -3, -2, 2), seed=n)
+    for dims in range(1, 8):
+        x = normals(dims)(*range(dims, 0, -1))
+        for axis in (-1, 0, dims // 2):
+            agrees(basics.softmax, softmax64, x, axis, seed=dims)
 
 
 @property_test
@@ -154,6 +165,27 @@ def test_task_1_attention_pytorch(pytorch, masked):
     agrees(program, attention64, query, key, value, mask=mask, seed=8, expected=expected)
 
 
+def masks(seed, *shape):
+    """A bias, and a mask that forbids about half of the keys, never all of a query's."""
+    draw = normals(seed)
+    bias, chance = draw(*shape), draw(*shape)
+    return bias, mx.where((chance < 0) & (chance > mx.min(chance, axis=-1, keepdims=True)), -math.inf, 0.0)
+
+
+def test_task_1_attention_sweep():
+    program = attention.scaled_dot_product_attention_simple
+    for n in sweep(N=257, L=1100, S=4200, D=257):
+        draw = normals(n.seed)
+        query, key = draw(n.N, n.L, n.D, spread=n.spread), draw(n.N, n.S, n.D)
+        value = draw(n.N, n.S, n.D, spread=n.spread)
+        agrees(program, attention64, query, key, value, seed=n)
+        if n.L * n.S > 5000:
+            continue
+        bias, forbids = masks(n.seed, *n.turn((), (n.N,), (1,)), *n.turn((n.L,), (1,)), n.S)
+        scale, mask = n.turn(-0.7, None, 2.5, 0.02, None), n.turn(bias, forbids)
+        agrees(program, attention64, query, key, value, scale, mask, seed=n)
+
+
 def test_task_1_attention_five_tokens():
     """The scores of "That is a blue dog" under a causal mask, as chapter 1.1 prints them."""
     scores = [
@@ -235,6 +267,15 @@ def test_task_2_linear_pytorch(pytorch):
     agrees(basics.linear, linear64, x, w, bias, seed=4, expected=expected)
 
 
+def test_task_2_linear_sweep():
+    for n in sweep(N=1100, I=4200, O=4200):
+        draw = normals(n.seed)
+        x, w, bias = draw(n.N, n.I, spread=n.spread), draw(n.O, n.I), draw(n.O, spread=n.spread)
+        agrees(basics.linear, linear64, x, w, seed=n)
+        x = n.turn(x, x[0], x[:, None], x[None])
+        agrees(basics.linear, linear64, x, w, bias, seed=n)
+
+
 def test_task_2_linear_refuses_other_widths():
     with raises_value_error("float32, x 2 x 4, w 5 x 3, bias 5"):
         mx.eval(basics.linear(normals(5)(2, 4), normals(5)(5, 3), normals(5)(5)))
@@ -283,6 +324,21 @@ def test_task_2_multi_head_float32_mask(dtype):
 def test_task_2_multi_head_finite_mask(shape):
     """A bias for all, for each row of the batch, for each head, for each row and head."""
     agrees(multi_head, multi_head64, *multi_head_inputs(4), mask=normals(40)(*shape, spread=2.0), seed=4)
+
+
+def test_task_2_multi_head_sweep():
+    for n in sweep(N=131, L=257, S=1100, E=131, H=20, D=131):
+        query, key, value, *weights = multi_head_inputs(n.seed, mx.float32, n.N, n.L, n.S, n.E, n.H, n.D)
+        bias, forbids = masks(n.seed, *n.turn((), (n.N, 1), (n.H,), (n.N, n.H)), n.L, n.S)
+        mask = n.turn(None, bias, None, forbids, None)
+        agrees(multi_head, multi_head64, query * n.spread, key, value, *weights, mask=mask, seed=n)
+
+
+@pytest.mark.parametrize(("heads", "dims"), [(1, 1), (1, 5), (2, 2), (3, 2), (4, 4), (7, 3)])
+def test_task_2_multi_head_hidden_size_that_heads_divide(heads, dims):
+    """E = H * D: then D may also be taken as E // H."""
+    inputs = multi_head_inputs(8, hidden=heads * dims, heads=heads, dims=dims)
+    agrees(multi_head, multi_head64, *inputs, seed=8)
 
 
 def test_task_2_multi_head_mlx():

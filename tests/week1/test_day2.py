@@ -18,6 +18,7 @@ from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import EPSILON, Array64, Round, exact, to_float64
+from tiny_llm_course.testkit.sizes import sweep
 
 PAIRINGS = pytest.mark.parametrize("traditional", [False, True])
 # "That is a blue dog", position by position: the pairs of D = 4 features with base 100 have the paces 1 and 1/10.
@@ -92,6 +93,12 @@ def test_task_1_angles_pytorch(pytorch):
 def test_task_1_angles_refuses_odd_dims():
     with raises_value_error("dims 7, seq_len 5, base 300"):
         mx.eval(positional_encoding.rotation_angles(7, 5, 300))
+
+
+def test_task_1_angles_sweep():
+    for n in sweep(P=4200, L=4200):
+        base = n.turn(10000, 50, 1000000.0, 2, 0.5, 300.0)
+        agrees(positional_encoding.rotation_angles, angles64, 2 * n.P, n.L, base, seed=n, dtype=mx.float32)
 
 
 sizes = {"dims": st.integers(1, 8).map(lambda pairs: 2 * pairs), "base": st.integers(2, 2000)}
@@ -271,6 +278,16 @@ def test_task_2_rope_five_tokens():
     by_distance = [2.0, 1.5353, 0.5639, -0.0347, 0.2674]
     expected = np.array([[by_distance[abs(i - j)] for j in range(5)] for i in range(5)])
     compare(turned @ turned.T, expected, mx.float32, 0.00006, FIVE_TOKENS, 20)
+
+
+@PAIRINGS
+def test_task_2_rope_sweep(traditional):
+    for n in sweep(N=131, L=4200, H=131, P=131):
+        x = normals(n.seed)(n.N, n.L, n.H, 2 * n.P, spread=n.spread)
+        first = n.turn(0, 3, 1000, 0, 4100)
+        rows = [slice(first + row % 3, first + row % 3 + n.L) for row in range(n.N)]
+        offset = n.turn(None, rows, rows[0], [rows[-1]] * n.N)
+        agrees(rope, turned64, x, first + n.L + 3, n.turn(10000, 50.0, 1000000), traditional, offset, seed=n)
 
 
 def program_case(what, dims, base, traditional, seed):

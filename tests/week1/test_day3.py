@@ -20,6 +20,7 @@ from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, causal, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.sizes import sweep
 
 # Task 1, causal mask
 
@@ -92,6 +93,11 @@ def test_task_1_mask_is_the_last_rows_of_the_whole(keys, length):
     case = f"float32, L {length}, S {keys}, against the last {length} rows of L {keys}, S {keys}"
     mask = attention.causal_mask(length, keys, mx.float32)
     compare(mask, to_float64(whole)[keys - length :], mx.float32, 0.0, case, length * keys)
+
+
+def test_task_1_mask_sweep():
+    for n in sweep(L=1100, X=4200):
+        mask_agrees(n.L, n.L + n.X - 1, n.turn(*DTYPES))
 
 
 @pytest.mark.parametrize(("length", "keys"), [(2, 1), (5, 3)])
@@ -186,6 +192,17 @@ def test_task_2_grouped_pytorch(pytorch, kv_heads):
     agrees(grouped, grouped64, query, key, value, mask=mask, seed=11, expected=expected)
 
 
+def test_task_2_grouped_sweep():
+    for n in sweep(N=131, K=20, G=20, L=257, X=4200, D=257):
+        query, key, value = grouped_inputs(n.seed, mx.float32, (n.N,), n.K * n.G, n.K, n.L, n.L + n.X - 1, n.D)
+        query, value = query * n.spread, value * n.spread
+        agrees(grouped, grouped64, query, key, value, seed=n)
+        if n.L * n.K * n.G * (n.L + n.X) < 10000:
+            shape = *n.turn((), (n.N, 1), (n.K * n.G,), (n.N, n.K * n.G)), n.turn(n.L, 1), n.L + n.X - 1
+            scale, mask = n.turn(None, -0.7, 2.5), n.turn("causal", normals(n.seed)(*shape))
+            agrees(grouped, grouped64, query, key, value, scale, mask, seed=n)
+
+
 @property_test
 @given(kv_heads=st.integers(1, 4), group=st.integers(1, 4), extra=st.integers(0, 3), seed=st.integers(0, 99))
 def test_task_2_grouped_is_day_1_with_repeated_heads(kv_heads, group, extra, seed):
@@ -238,17 +255,25 @@ def test_task_2_grouped_refuses_unknown_masks():
 # Task 3, Qwen3 attention
 
 
-@built
-def qwen_attention(
-    x, num_heads, num_kv_heads, wq, wk, wv, wo, q_norm=None, k_norm=None, bq=None, bk=None, bv=None,
-    theta=1000000, eps=1e-6, mask=None,
-):  # fmt: skip
-    head_dim = wq.shape[0] // num_heads
-    layer = qwen3.Qwen3MultiHeadAttention(
-        x.shape[-1], num_heads, num_kv_heads, head_dim, wq, wk, wv, wo, q_norm=q_norm, k_norm=k_norm,
-        bq=bq, bk=bk, bv=bv, max_seq_len=16, theta=theta, rms_norm_eps=eps,
-    )  # fmt: skip
-    return lambda x: layer(x) if mask is None else layer(x, mask)
+def up_to(max_seq_len):
+    """The learner's layer for so many tokens, with the parameters of its formula."""
+
+    @built
+    def qwen_attention(
+        x, num_heads, num_kv_heads, wq, wk, wv, wo, q_norm=None, k_norm=None, bq=None, bk=None, bv=None,
+        theta=1000000, eps=1e-6, mask=None,
+    ):  # fmt: skip
+        head_dim = wq.shape[0] // num_heads
+        layer = qwen3.Qwen3MultiHeadAttention(
+            x.shape[-1], num_heads, num_kv_heads, head_dim, wq, wk, wv, wo, q_norm=q_norm, k_norm=k_norm,
+            bq=bq, bk=bk, bv=bv, max_seq_len=max_seq_len, theta=theta, rms_norm_eps=eps,
+        )  # fmt: skip
+        return lambda x: layer(x) if mask is None else layer(x, mask)
+
+    return qwen_attention
+
+
+qwen_attention = up_to(16)
 
 
 def qwen_inputs(seed, dtype=mx.float32, batch=4, length=5, hidden=7, heads=6, kv_heads=3, dims=8):
@@ -385,6 +410,17 @@ def test_task_3_qwen3_pytorch(pytorch, model):
 
     expected = pytorch(composed, *inputs, **extra)
     agrees(qwen_attention, qwen_attention64, *inputs, **extra, theta=500, mask="causal", seed=11, expected=expected)
+
+
+def test_task_3_qwen3_sweep():
+    for n in sweep(N=65, L=257, E=131, K=20, G=5, P=64):
+        heads, dims = n.K * n.G, 2 * n.P
+        for hidden in (n.E, heads * dims)[: 1 + (heads * dims <= 16)]:
+            sizes = {"batch": n.N, "length": n.L, "hidden": hidden, "heads": heads, "kv_heads": n.K, "dims": dims}
+            x, *inputs = qwen_inputs(n.seed, **sizes)
+            extra = n.turn(norms(n.seed, dims=dims), biases(n.seed, heads=heads, kv_heads=n.K, dims=dims))
+            extra |= {"theta": n.turn(500, 1000000.0, 10000), "mask": n.turn("causal", None, "causal")}
+            agrees(up_to(n.L), qwen_attention64, x * n.spread, *inputs, **extra, seed=n)
 
 
 @property_test

@@ -18,6 +18,7 @@ from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
+from tiny_llm_course.testkit.sizes import sweep
 
 LEADING = [(), (2,), (2, 3), (2, 3, 4)]
 
@@ -142,6 +143,13 @@ def test_task_1_rms_norm_five_tokens():
     compare(output, np.array(normalised), mx.float32, 0.00006, case, 20)
 
 
+def test_task_1_rms_norm_sweep():
+    for n in sweep(A=257, B=1100, I=4200):
+        draw = normals(n.seed)
+        x = draw(n.A, n.B, n.I, spread=n.spread)
+        agrees(rms_norm, rms_norm64, n.turn(x, x[0], x[:, None]), draw(n.I), n.turn(1e-6, 0.0, 1e-5, 0.3), seed=n)
+
+
 @property_test
 @given(rows=st.integers(2, 4), dim=st.integers(12, 40), spread=st.sampled_from([1e-3, 1, 1e3]), seed=st.integers(0, 99))
 def test_task_1_rms_norm_has_mean_square_one(rows, dim, spread, seed):
@@ -203,6 +211,12 @@ def test_task_2_silu_keeps_small_results(dtype):
     agrees(basics.silu, silu64, x, seed=4)
 
 
+def test_task_2_silu_sweep():
+    for n in sweep(A=257, B=1100, C=4200):
+        x = normals(n.seed)(n.A, n.B, n.C, spread=n.spread)
+        agrees(basics.silu, silu64, n.turn(x, x[0], x[0, 0]), seed=n)
+
+
 def test_task_2_silu_mlx(uncompiled):
     x = normals(5)(3, 4, spread=3.0)
     agrees(basics.silu, silu64, x, seed=5, expected=to_float64(nn.silu(x)))
@@ -261,6 +275,12 @@ def test_task_2_mlp_large_gates(dtype):
     """A gate that is far from zero lets everything pass, or nothing."""
     x, w_gate, w_up, w_down = mlp_inputs(3, dtype)
     agrees(mlp, mlp64, x, w_gate * 16, w_up, w_down, seed=3)
+
+
+def test_task_2_mlp_sweep():
+    for n in sweep(N=4200, E=1100, I=4200):
+        x, *weights = mlp_inputs(n.seed, leading=n.turn((n.N,), (1, n.N), (n.N, 1)), hidden=n.E, width=n.I)
+        agrees(mlp, mlp64, x * n.spread, *weights, seed=n)
 
 
 def test_task_2_mlp_mlx(uncompiled):

@@ -32,6 +32,7 @@ from tiny_llm_course.testkit.errors import raises_error, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
+from tiny_llm_course.testkit.sizes import sweep
 
 ARCHITECTURES = [QWEN3, QWEN25]
 by_architecture = pytest.mark.parametrize("base", ARCHITECTURES, ids=["qwen3", "qwen2.5"])
@@ -99,6 +100,15 @@ def test_task_1_embedding_as_linear(leading, dtype):
     agrees(unembed, unembed64, draw(*leading, 5), draw(7, 5), seed=5)
 
 
+def test_task_1_embedding_sweep():
+    for n in sweep(N=1100, V=4200, E=1100):
+        weight, x = normals(n.seed)(n.V, n.E, spread=n.spread), normals(n.seed + 1000)(n.N, n.E)
+        tokens = random_tokens(n.seed, n.N, vocab_size=n.V)
+        leading = n.turn((-1,), (1, -1), (-1, 1))
+        agrees(embed, embed64, tokens.reshape(*leading), weight, seed=n, dtype=mx.float32)
+        agrees(unembed, unembed64, x.reshape(*leading, n.E), weight, seed=n)
+
+
 def test_task_1_embedding_square_table():
     """V = E: the one case in which a table that is not transposed goes unnoticed."""
     draw = normals(6)
@@ -153,6 +163,28 @@ def test_task_2_block_other_config(base, change):
     """Theta, eps and the number of heads are the config's."""
     model = random_model(base, 4, **change)
     agrees(block, block64, stream(4, model), model, "causal", seed=4)
+
+
+def measures(n):
+    """Of a model as a sweep draws them, and every other time with E = H * D."""
+    heads, dims = n.K * n.G, 2 * n.P
+    return {
+        "hidden_size": n.turn(n.E, heads * dims),
+        "num_attention_heads": heads,
+        "num_key_value_heads": n.K,
+        "head_dim": dims,
+        "intermediate_size": n.I,
+        "max_position_embeddings": n.L,
+        "rope_theta": n.turn(1000000.0, 500.0, 10000.0),
+        "rms_norm_eps": n.turn(1e-6, 0.1, 1e-5, 0.01),
+    }
+
+
+def test_task_2_block_sweep():
+    for n in sweep(N=20, L=131, E=65, I=65, K=4, G=4, P=8):
+        model = random_model(n.turn(QWEN3, QWEN25, QWEN3), n.seed, **measures(n))
+        x = stream(n.seed, model, n.N, n.L) * n.spread
+        agrees(block, block64, x, model, n.turn("causal", None, "causal"), seed=n)
 
 
 def mlx_block(x, model, mask, number=0):
@@ -316,6 +348,14 @@ def test_task_3_model_ties_as_the_config_says():
     """Some checkpoints hold an lm_head that their config does not use."""
     model = random_model(QWEN3, 5, tie_word_embeddings=True).with_weights(**{"lm_head.weight": normals(50)(29, 12)})
     agrees(logits, model64, random_tokens(5, 2, 5), model, seed=5, dtype=mx.float32)
+
+
+def test_task_3_model_sweep():
+    for n in sweep(N=20, L=65, V=4200, E=7, I=7, M=4, K=3, G=3, P=4):
+        tied = {"tie_word_embeddings": n.turn(True, False, False), "vocab_size": n.V, "num_hidden_layers": n.M}
+        model = random_model(n.turn(QWEN3, QWEN25, QWEN3), n.seed, **{**measures(n), **tied})
+        tokens = random_tokens(n.seed, n.N, n.L, vocab_size=n.V)
+        agrees(logits, model64, tokens, model, seed=n, dtype=mx.float32)
 
 
 @cache

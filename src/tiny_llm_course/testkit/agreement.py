@@ -11,13 +11,14 @@ from ..course.findings import CheckFailed, Finding, Kind
 from .again import Built, backwards, spread_out
 from .cases import CASE_NOTE, describe, dtype_word, shape_words
 from .rounding import EPSILON, Array64, Round, Shaking, allowed_distance, exact, to_float64
+from .sizes import Drawn
 
 
 def agrees(
     function: Callable[..., Any],
     formula: Callable[..., Array64],
     *args: Any,
-    seed: int,
+    seed: int | Drawn,
     expected: Array64 | None = None,
     dtype: mx.Dtype | None = None,
     **kwargs: Any,
@@ -32,13 +33,14 @@ def agrees(
         formula: the same in float64 NumPy, with a parameter `r` as module `rounding` says. Its parameter names are the
             words in which a failing case is described.
         args, kwargs: the inputs; MLX arrays reach the formula as float64.
-        seed: what the inputs were drawn with, for the description.
+        seed: what the inputs were drawn with, for the description. A case of a sweep's many sizes is computed once.
         expected: another oracle's answer, to compare with in place of the formula's.
         dtype: of the result, if it is not the first argument's.
     """
     bound = inspect.signature(formula).bind(*args, **kwargs)
     dtype = args[0].dtype if dtype is None else dtype
-    case, size = describe(bound.arguments, seed, dtype)
+    once = isinstance(seed, Drawn) and seed.of_sizes
+    case, size = describe(bound.arguments, seed.seed if isinstance(seed, Drawn) else seed, dtype)
     values = {name: to_float64(v) for name, v in bound.arguments.items() if isinstance(v, mx.array)}
     floats = {name for name in values if mx.issubdtype(bound.arguments[name].dtype, mx.floating)}
 
@@ -52,7 +54,7 @@ def agrees(
 
     try:
         by_formula = at(exact)
-        allowed = allowed_distance(at, by_formula, dtype)
+        allowed = allowed_distance(at, by_formula, dtype, closely=not once)
     except Exception as error:
         raise CheckFailed(course_fault(error, case)) from error
     wanted = by_formula if expected is None else expected
@@ -70,7 +72,7 @@ def agrees(
     else:
         check(function, "", *args, **kwargs)
     _unchanged(bound.arguments, values, case, size)
-    if dtype != mx.float32:
+    if dtype != mx.float32 or once:
         return
     if isinstance(function, Built):
         others = backwards(bound.arguments)

@@ -26,9 +26,9 @@ EPSILON = {mx.float32: 2.0**-20, mx.float16: 2.0**-10, mx.bfloat16: 2.0**-7}
 # Below this, float32 results are not looked at: on the way to them, numbers may have become too small for float32.
 FLOOR = 2.0**-100
 
-# How often a float32 formula is shaken, so that none of its elements keeps still by luck. Of many elements a row's
-# largest movement counts, and once is enough.
-SHAKES, MANY = 4, 4096
+# How often a float32 formula is shaken, so that none of its elements keeps still by luck. Once is enough where the
+# largest movement counts: of a row, if there are many elements, or of all.
+SHAKES, MANY, FEW = 4, 4096, 16
 
 
 def exact(x: Array64) -> Array64:
@@ -70,21 +70,27 @@ def to_float64(x: mx.array) -> Array64:
     return np.array(x.astype(mx.float32), dtype=np.float64)  # NumPy has no bfloat16; float32 holds it exactly
 
 
-def allowed_distance(at: Callable[[Round], Array64], expected: Array64, dtype: mx.Dtype) -> float | Array64:
+def allowed_distance(
+    at: Callable[[Round], Array64], expected: Array64, dtype: mx.Dtype, closely: bool = True
+) -> float | Array64:
     """The largest allowed distance, `at(r)` being the formula.
 
     In float32 each element has its own: FACTOR times how far it moves when the formula is shaken, and at least one
     spacing of its own value, so that small results cannot hide behind large ones. In the narrow dtypes, where a sum's
-    steps cannot be foretold, all have one: `tolerance`, or what the inputs' own rounding makes of them.
+    steps cannot be foretold, all have one: `tolerance`, or what the inputs' own rounding makes of them. In float32 all
+    have one as well if it is not to be looked at `closely`.
     """
     if dtype != mx.float32:
         moved = _movement(at, expected, EPSILON[dtype] / 2, 2)
         return max(tolerance(expected, at(rounding(dtype)), dtype), float(moved.max(initial=0.0)))
+    size = np.where(np.isfinite(expected), np.abs(expected), 0.0)
+    if not closely:
+        moved = _movement(at, expected, EPSILON[dtype], 1 if expected.size > FEW else SHAKES)
+        return FACTOR * max(float(moved.max(initial=0.0)), EPSILON[dtype] * float(size.max(initial=0.0))) + FLOOR
     many = expected.size > MANY
     moved = _movement(at, expected, EPSILON[dtype], 1 if many else SHAKES)
     if many:
         moved = moved.max(axis=-1, keepdims=True)
-    size = np.where(np.isfinite(expected), np.abs(expected), 0.0)
     return FACTOR * np.maximum(moved, EPSILON[dtype] * size) + FLOOR
 
 
