@@ -8,6 +8,7 @@ import itertools
 import json
 import unicodedata
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import mlx.core as mx
@@ -24,7 +25,8 @@ from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_er
 from tiny_llm_course.testkit.inputs import DTYPES
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
-from tiny_llm_course.testkit.texts import same_ids, same_pieces, same_text
+from tiny_llm_course.testkit.sizes import sweep
+from tiny_llm_course.testkit.texts import LENGTHS, again, awkward_texts, same_ids, same_pieces, same_text
 
 FOLDER = Path(__file__).parent
 RECORDED = json.loads((FOLDER / "token_ids.json").read_text(encoding="utf-8"))
@@ -87,6 +89,14 @@ def test_task_1_alphabet_formula():
         same_text(alphabet[byte], letter, f"the letter of byte {byte}")
 
 
+def test_task_1_alphabet_sweep():
+    """Once more, after somebody has changed the first one: each call gives a dict of its own."""
+    checked_alphabet("the letters of all 256 bytes").clear()
+    alphabet = checked_alphabet("the letters of all 256 bytes, after the dict of an earlier call was emptied")
+    for byte, letter in alphabet_formula().items():
+        same_text(alphabet[byte], letter, f"the letter of byte {byte}, after the dict of an earlier call was emptied")
+
+
 def test_task_1_alphabet_is_reversible_and_printable():
     """No two bytes share a letter, and none is a character that a file or a terminal could lose."""
     case = "the letters of all 256 bytes"
@@ -117,8 +127,7 @@ def check_merge(symbols, pairs, expected):
     ranks = {tuple(pair.split("+")): rank for rank, pair in enumerate(pairs.split())}
     case = f"the word {words(''.join(symbols))} in {len(symbols)} pieces, pairs by rank: {pairs or 'none'}"
     given = list(symbols)
-    with noted(case):
-        merged = tokenizer.merge_pairs(given, ranks)
+    merged = again(lambda: tokenizer.merge_pairs(given, ranks), case)
     same_pieces(merged, expected, case)
     if given != list(symbols):
         fail(Kind.INPUT_CHANGED, "the caller's `symbols` was changed", case, "make a list of your own first")
@@ -185,6 +194,17 @@ def test_task_1_merge_formula(text, word, number):
     check_merge(list(word), " ".join("+".join(pair) for pair in pairs), merge_formula(word, ranks))
 
 
+def test_task_1_merge_sweep():
+    """Words of all lengths, with tables of few and of many pairs, learned from such words."""
+    tables_of = [learned(text, number) for text in ("abcab" * 9, "1223" * 20, "a" * 70) for number in (1, 2, 3, 8, 30)]
+    for length in (0, *LENGTHS, 1009):
+        for i, pairs in enumerate(tables_of[length % 3 :: 3] if length < 300 else tables_of[2:3]):
+            word = "".join(str("abc123aab1"[(j * j + i) % 10]) for j in range(length)) if i % 2 else "ab1a" * length
+            word = word[:length]
+            ranks = {pair: rank for rank, pair in enumerate(pairs)}
+            check_merge(list(word), " ".join("+".join(pair) for pair in pairs), merge_formula(word, ranks))
+
+
 # Task 2, encoding
 
 
@@ -207,9 +227,7 @@ AT, TH, THAT, CAP_TH, CAP_THAT, SPACE_I, SPACE_IS, DO, DOG, SPACE_DOG, E_ACUTE, 
 
 def check_encode(bpe, text, expected, where):
     case = f"the text {words(text)}, {where}"
-    with noted(case):
-        ids = bpe.encode(text)
-    same_ids(ids, expected, case)
+    same_ids(again(lambda: bpe.encode(text), case), expected, case)
 
 
 @pytest.mark.parametrize(
@@ -358,6 +376,12 @@ def test_task_2_encode_special_tokens_separate(left, right):
     same_ids(whole, [*parts[0], STOP, *parts[1]], case)
 
 
+def test_task_2_encode_sweep():
+    bpe, (ranks, vocab, special, pattern) = load(), tables()
+    for text in awkward_texts():
+        check_encode(bpe, text, encode_formula(text, ranks, vocab, special, pattern, "NFC"), "tokenizer.json")
+
+
 # Task 2, decoding
 
 
@@ -370,17 +394,17 @@ def pieces_of():
 
 
 PIECES = pieces_of()
+BYTES = {piece[0]: i for i, piece in PIECES.items() if len(piece) == 1}  # the tokens of single bytes
 
 
 def decode_formula(ids, skip=False):
     return b"".join(PIECES[i] for i in ids if not (skip and i >= END)).decode("utf-8", errors="replace")
 
 
-def check_decode(ids, expected, what, **skip):
+def check_decode(ids, expected, what, bpe=None, **skip):
     case = f"{what}: {len(ids)} tokens, ids {words(ids)}" + (", special tokens skipped" if skip else "")
-    with noted(case):
-        text = load().decode(ids, **skip)
-    same_text(text, expected, case)
+    bpe = bpe or load()
+    same_text(again(lambda: bpe.decode(ids, **skip), case), expected, case)
 
 
 @every_recorded
@@ -441,19 +465,38 @@ def test_task_2_decode_any_tokens(ids, skip):
     check_decode(ids, decode_formula(ids, skip), "any tokens", **({"skip_special_tokens": True} if skip else {}))
 
 
+@cache
+def awkward_ids():
+    """What the sweep's texts are as tokens; every token alone, and beside others."""
+    ranks, vocab, special, pattern = tables()
+    texts = [encode_formula(text, ranks, vocab, special, pattern, "NFC") for text in awkward_texts()[::2]]
+    return [*([i] for i in PIECES), *([i, 267, (i * 7) % 659] for i in PIECES), *texts, [*PIECES] * 7]
+
+
+def test_task_2_decode_sweep():
+    bpe = load()
+    for ids in awkward_ids():
+        check_decode(ids, decode_formula(ids), "any tokens", bpe)
+        check_decode(ids, decode_formula(ids, True), "any tokens", bpe, skip_special_tokens=True)
+
+
 # Task 3, streaming text
 
 
-def stream(ids, case, **skip):
+def stream(ids, case, bpe=None, **skip):
     """What a fresh detokenizer shows after each token, and at the end."""
-    with noted(case):
-        detokenizer = tokenizer.StreamingDetokenizer(load(), **skip)
+    bpe = bpe or load()
+
+    def pieces():
+        detokenizer = tokenizer.StreamingDetokenizer(bpe, **skip)
         return [*(detokenizer.add(i) for i in ids), detokenizer.finish()]
 
+    return again(pieces, case)
 
-def check_stream(ids, expected, what, **skip):
+
+def check_stream(ids, expected, what, bpe=None, **skip):
     case = f"{what}: the pieces for {len(ids)} tokens, then finish(); ids {words(ids)}"
-    same_pieces(stream(ids, case, **skip), expected, case)
+    same_pieces(stream(ids, case, bpe, **skip), expected, case)
 
 
 def stream_formula(ids):
@@ -512,14 +555,13 @@ def test_task_3_stream_two_texts_at_once():
 @given(text=ANY_TEXT)
 def test_task_3_stream_never_half_a_character(text):
     """Any text, one byte a token: the hardest way to cut it."""
-    id_of = {piece: i for i, piece in PIECES.items() if len(piece) == 1}
-    ids = [id_of[bytes([byte])] for byte in text.encode()]
+    ids = [BYTES[byte] for byte in text.encode()]
     check_stream(ids, stream_formula(ids), f"the bytes of {words(text)}")
 
 
-def check_joined(ids, what, **skip):
+def check_joined(ids, what, bpe=None, **skip):
     case = f"{what}: all pieces for {len(ids)} tokens joined; ids {words(ids)}"
-    pieces = stream(ids, case, **skip)
+    pieces = stream(ids, case, bpe, **skip)
     for piece in pieces:
         if not isinstance(piece, str):
             fail(Kind.TYPE, f"a piece is {type_words(piece)}, expected a str", case)
@@ -538,9 +580,18 @@ def test_task_3_stream_pieces_make_the_text(ids, skip):
 @given(data=st.binary(max_size=8), cut=st.integers(0, 24))
 def test_task_3_stream_bytes_that_are_not_text(data, cut):
     """Random bytes, and every beginning of characters of two, three and four bytes."""
-    id_of = {piece: i for i, piece in PIECES.items() if len(piece) == 1}
     data += "\u00e9\u72d7\U0001f415\u0301\ufffd".encode()[:cut]
-    check_joined([id_of[bytes([byte])] for byte in data], f"the bytes {data.hex(' ') or 'none'}")
+    check_joined([BYTES[byte] for byte in data], f"the bytes {data.hex(' ') or 'none'}")
+
+
+def test_task_3_stream_sweep():
+    bpe = load()
+    for ids in awkward_ids():
+        check_joined(ids, "any tokens", bpe)
+    for text in awkward_texts():
+        ids = [BYTES[byte] for byte in text.encode()]
+        if len(ids) < 300:
+            check_stream(ids, stream_formula(ids), f"the bytes of {words(text)}", bpe)
 
 
 # Task 4, generating tokens
@@ -596,13 +647,12 @@ def drawn(iterator, case, most=50):
     return list(itertools.islice(iterator, most))
 
 
-def check_tokens(follow, prompt, max_tokens, expected, dtype=mx.float32, **options):
+def check_tokens(follow, prompt, max_tokens, expected, dtype=mx.float32, vocab=11, **options):
     shown = ", ".join(f"{name} {value}" for name, value in options.items())
     name = follow.__name__.replace("_", "s ")
-    case = f"a model that {name}, prompt {prompt}, max_tokens {max_tokens}" + f", {shown}" * bool(shown)
-    model, given = Model(follow, case, dtype=dtype, longest=options.get("context_length")), list(prompt)
-    with noted(case):
-        tokens = drawn(generate.generate_tokens(model, given, max_tokens, **options), case)
+    case = f"a model that {name}, prompt {words(prompt)}, max_tokens {max_tokens}" + f", {shown}" * bool(shown)
+    model, given = Model(follow, case, vocab, dtype, options.get("context_length")), list(prompt)
+    tokens = again(lambda: drawn(generate.generate_tokens(model, given, max_tokens, **options), case, 200), case)
     same_ids(tokens, expected, case)
     for i, seen in enumerate(model.seen[: len(tokens)]):
         same_ids(seen, [*prompt, *tokens[:i]], f"what the model is given for token {i} of the answer; {case}")
@@ -626,6 +676,23 @@ def test_task_4_tokens_length_limit(max_tokens):
 def test_task_4_tokens_formula(prompt, max_tokens):
     """Every token depends on all before it."""
     check_tokens(add_up, prompt, max_tokens, continuation(add_up, prompt, max_tokens))
+
+
+def test_task_4_tokens_sweep():
+    """Prompts, answers and vocabularies of many sizes."""
+    for n in sweep(P=1100, M=140, V=4200):
+
+        def wander_about(tokens, n=n):
+            return (tokens[-1] * 7 + len(tokens)) % n.V
+
+        prompt = [(i * i + n.seed) % n.V for i in range(n.P)]
+        answer = continuation(wander_about, prompt, n.M)
+        check_tokens(wander_about, prompt, n.M, answer, n.turn(*DTYPES), n.V)
+        if n.turn(True, False) and n.M <= 20:
+            check_tokens(wander_about, prompt, n.M + 3, answer, vocab=n.V, context_length=n.P + n.M)
+        elif n.M <= 20:
+            ends = answer[: answer.index(answer[-1])]
+            check_tokens(wander_about, prompt, n.M, ends, vocab=n.V, eos_ids=n.turn([answer[-1]], {answer[-1]}))
 
 
 @pytest.mark.parametrize(
@@ -718,13 +785,14 @@ def check_text(prompt, script, pieces, max_tokens=20, **options):
     ranks, vocab, special, pattern = tables()
     before = encode_formula(prompt, ranks, vocab, special, pattern, "NFC")
     model = Model(lambda t: script[min(max(0, len(t) - len(before)), len(script) - 1)], case, vocab=STOP + 1)
-    with noted(case):
-        texts = drawn(generate.simple_generate(model, load(), prompt, max_tokens, **options), case)
+    bpe = load()
+    texts = again(lambda: drawn(generate.simple_generate(model, bpe, prompt, max_tokens, **options), case, 200), case)
     for text in texts:
         if not isinstance(text, str):
             fail(Kind.TYPE, f"a piece is {type_words(text)}, expected a str", case)
     same_pieces([text for text in texts if text], pieces, case)
-    for i, seen in enumerate(model.seen[: len(script)]):
+    once = model.seen[: len(model.seen) // 2]
+    for i, seen in enumerate(once[: len(script)]):
         same_ids(seen, [*before, *script[:i]], f"what the model is given for token {i} of the answer; {case}")
 
 
@@ -745,6 +813,20 @@ def test_task_4_text_special_tokens():
     """In the prompt they are tokens; in the answer they are not shown."""
     prompt = "<|im_start|>user\nIs that a dog?<|im_end|>\n<|im_start|>assistant\n"
     check_text(prompt, [START, 615, 281, STOP, 258, END], ["That", " is", " a"], eos_ids=[END])
+
+
+def test_task_4_text_sweep():
+    """Prompts and answers of every kind."""
+    ranks, vocab, special, pattern = tables()
+    texts = [text for text in awkward_texts() if text and len(text.encode()) <= 20]
+    for i, text in enumerate(texts[i * 7 % len(texts)] for i in range(60)):
+        prompt = texts[(i * 11 + 3) % len(texts)]
+        script = encode_formula(text, ranks, vocab, special, pattern, "NFC")
+        shown = [piece for piece in stream_formula(script) if piece]
+        if i % 2:
+            check_text(prompt, script, shown, max_tokens=len(script))
+        else:
+            check_text(prompt, [*script, END], shown, max_tokens=len(script) + i % 3, eos_ids=[END])
 
 
 @pytest.mark.parametrize("max_tokens", [0, 1, 3])

@@ -22,6 +22,7 @@ from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_va
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
+from tiny_llm_course.testkit.sizes import sweep
 
 # Probabilities of six tokens. No sum of the first few lies near one of P, and no ratio near one of MIN_P: which tokens
 # stay does not depend on rounding.
@@ -80,6 +81,18 @@ def sampling64(logits, tokens, temp=1.0, top_k=0, top_p=1.0, min_p=0.0, repetiti
     return softmax64(min_p64(top_p64(y, top_p), min_p), -1)
 
 
+def possible64(logits, tokens, temp=1.0, seed=None, slack=1e-4, **settings):
+    """Which tokens a sampler may choose, N x V; those at the border, which rounding may let in, too."""
+    if temp == 0:
+        y = penalty64(logits, tokens, settings.get("repetition_penalty", 1.0))
+        return y >= y.max(axis=-1, keepdims=True)
+    if settings.get("top_p"):
+        settings["top_p"] += slack
+    if settings.get("min_p"):
+        settings["min_p"] -= slack
+    return sampling64(logits, tokens, temp, **settings) > 0
+
+
 # Task 1, repetition penalty
 
 
@@ -129,6 +142,18 @@ def test_task_1_penalty_pytorch(pytorch):
 
     expected = pytorch(by_gather, logits, TOKENS, 1.2)
     agrees(sampler.penalize_repetition, penalty64, logits, TOKENS, 1.2, seed=5, expected=expected)
+
+
+def used(n, most=4):
+    """For each row of a sweep's case some tokens, some of them often."""
+    generator = np.random.default_rng(n.seed)
+    return [generator.integers(0, n.V, generator.integers(0, most)).tolist() for _ in range(n.N)]
+
+
+def test_task_1_penalty_sweep():
+    for n in sweep(N=1100, V=4200, T=1100):
+        logits, penalty = normals(n.seed)(n.N, n.V, spread=n.spread), n.turn(1.3, 0.5, 1.0, 3.0, 0.9)
+        agrees(sampler.penalize_repetition, penalty64, logits, used(n, n.T + 1), penalty, seed=n)
 
 
 @property_test
@@ -186,6 +211,12 @@ def test_task_1_top_k_forbidden_tokens(k):
     """-inf stays -inf, also where fewer than k tokens are left to choose from."""
     logits = mx.array([[-math.inf, 1.0, -math.inf, -2.0], [-3.0, -math.inf, -math.inf, -math.inf]])
     agrees(sampler.keep_top_k, top_k64, logits, k, seed=0)
+
+
+def test_task_1_top_k_sweep():
+    for n in sweep(N=1100, V=4200, K=1100):
+        agrees(sampler.keep_top_k, top_k64, normals(n.seed)(n.N, n.V, spread=n.spread), n.K, seed=n)
+        agrees(sampler.keep_top_k, top_k64, normals(n.seed)(n.N, n.V), n.turn(1, n.V, max(1, n.V // 2)), seed=n)
 
 
 def test_task_1_top_k_mlx():
@@ -283,6 +314,19 @@ def test_task_2_top_p_many_tokens(dtype):
     compare(mx.array(np.maximum(above, 0)), np.zeros(2), mx.float32, 0.0, f"{what}, {case}", 10000)
 
 
+def far_from(borders, wanted):
+    """A number near the wanted one that is far from all borders: a choice that does not depend on rounding."""
+    near = np.linspace(0.9 * wanted, 1.1 * wanted, 41)
+    return float(near[np.abs(near[:, None] - np.asarray(borders).reshape(-1)).min(axis=1).argmax()])
+
+
+def test_task_2_top_p_sweep():
+    for n in sweep(N=1100, V=4200):
+        logits = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1))
+        sums = np.cumsum(-np.sort(-softmax64(to_float64(logits), -1), axis=-1), axis=-1)
+        agrees(sampler.keep_top_p, top_p64, logits, far_from(sums, n.turn(0.5, 0.9, 0.05, 0.7)), seed=n)
+
+
 def test_task_2_top_p_pytorch(pytorch):
     logits = vocabularies(7)
 
@@ -340,6 +384,14 @@ def test_task_2_min_p_of_one_leaves_the_likeliest():
 def test_task_2_min_p_forbidden_tokens(min_p):
     logits = mx.array([[-math.inf, 1.0, -math.inf, -0.5], [-3.0, -math.inf, -math.inf, -math.inf]])
     agrees(sampler.keep_min_p, min_p64, logits, min_p, seed=0)
+
+
+def test_task_2_min_p_sweep():
+    for n in sweep(N=1100, V=4200):
+        logits = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1))
+        numbers = to_float64(logits)
+        shares = np.exp(numbers - numbers.max(axis=-1, keepdims=True))
+        agrees(sampler.keep_min_p, min_p64, logits, far_from(shares, n.turn(0.1, 0.5, 0.01, 0.9)), seed=n)
 
 
 def test_task_2_min_p_mlx():
@@ -425,6 +477,32 @@ def test_task_3_sampler_greedy_mlx(rows):
     expected = mx.argmax(logits, axis=-1).tolist()
     case = f"float32, logits {rows} x 50, no tokens, temp 0, seed 2"
     chooses(sampler.make_sampler(temp=0.0), logits, [[]] * rows, expected, case)
+
+
+SWEPT = [
+    {"temp": 0},
+    {"temp": 0, "repetition_penalty": 3.0},
+    {"top_k": 1, "seed": 1},
+    {"temp": 0.7, "top_p": 0.2, "seed": 0},
+    {"temp": 1.5, "min_p": 0.6},
+    {"temp": 0.3, "top_k": 5, "top_p": 0.5, "min_p": 0.1, "repetition_penalty": 0.5, "seed": 2},
+]
+
+
+def test_task_3_sampler_sweep():
+    """Samplers that choose again and again, for batches and vocabularies of many sizes: never what is ruled out."""
+    samplers = [sampler.make_sampler(**settings) for settings in SWEPT]
+    mx.random.seed(0)
+    for n in sweep(N=1100, V=4200):
+        logits, tokens = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1)), used(n)
+        for sample, settings in zip(samplers, SWEPT, strict=True):
+            case = f"float32, logits {n.N} x {n.V}, {words(settings)}, a sampler that was called before, seed {n.seed}"
+            chosen = to_float64(choose(sample, logits, tokens, case)).astype(int)
+            left = possible64(to_float64(logits), tokens, **settings)
+            for row, token in enumerate(chosen):
+                if not (0 <= token < n.V and left[row, token]):
+                    headline = f"row {row} got token {token}, which is ruled out"
+                    raise CheckFailed(Finding(Kind.VALUES, headline, (), case, logits.size))
 
 
 def test_task_3_sampler_greedy_pytorch(pytorch):

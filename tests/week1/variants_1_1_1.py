@@ -85,3 +85,8 @@ def by_reciprocal(x, axis):
 @known.accepted("float32-inside")
 def float32_inside(x, axis):
     return softmax(x.astype(mx.float32), axis).astype(x.dtype)
+
+
+@known.accepted("exp-of-the-log")
+def exp_of_the_log(x, axis):
+    return mx.exp(x - mx.logsumexp(x, axis=axis, keepdims=True))

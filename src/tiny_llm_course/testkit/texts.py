@@ -1,9 +1,44 @@
-"""Texts and lists of a learner's program beside the expected ones."""
+"""Texts and lists of a learner's program beside the expected ones, and the texts at which programs go wrong."""
 
+from collections.abc import Callable
 from typing import Any
 
 from ..course.findings import CheckFailed, Finding, Kind
-from .cases import type_words
+from .cases import noted, type_words
+
+# Lengths of words, in bytes or characters: all small ones, and those past which programs treat them otherwise.
+LENGTHS = (*range(1, 21), 32, 33, 64, 65, 100, 128, 131, 257)
+
+
+def awkward_texts() -> list[str]:
+    """Nothing, every ASCII character, words of every kind and many lengths, a long text; the shortest first."""
+    ascii_characters = [chr(n) for n in range(128)]
+    main = ["thatdogis", "1234567890", "a", "\u00e9"]
+    others = ["\u72d7", "\U0001f415", "e\u0301", " ", "\n", "!?", "'", "0 "]
+    words = [(kind * n)[:n] for kind in main for n in LENGTHS]
+    words += [(kind * n)[:n] for kind in others for n in LENGTHS[1::4]]
+    several = [
+        "".join(map(chr, range(256))),
+        "I'll say that's 1 dog's, we'd've 22 DOG'S!",
+        "\u0645\u0631\u062d\u0628\u0627 \ud55c\uad6d\uc5b4 \u1112\u1161\u11ab \u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35",
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467 \ufb01\u00bd\u2460\u00a0x\u2028\u3000y\ufeff",
+        "def f(x):\n    return x ** 2  # 4096\n\n\n\t\tif x:\r\n",
+        " ".join(f"That is blue dog {n}, of {n * n}." for n in range(60)),
+    ]
+    return sorted(dict.fromkeys(["", *ascii_characters, *words, *several]), key=len)
+
+
+def again(call: Callable[[], Any], case: str) -> Any:
+    """What the call of a learner's program gives, a text or a list; a second time it must give the same."""
+    with noted(case):
+        first = call()
+        kept = list(first) if isinstance(first, list) else first
+        second = call()
+    if isinstance(first, list | str) and second != kept:
+        lines = (f"first     {_cut(ascii(kept))}", f"second    {_cut(ascii(second))}")
+        headline = "the second call with the same inputs gave something else"
+        raise CheckFailed(Finding(Kind.VALUES, headline, lines, case, len(kept), indirect=True))
+    return kept
 
 
 def same_text(actual: Any, expected: str, case: str, size: int | None = None) -> None:
