@@ -34,7 +34,8 @@ class TaskResult:
     def status(self) -> Status:
         """One that cannot be run here has neither passed nor failed; one has passed with all that can be run here.
 
-        A waiting task stopped at another task's stub; one that is not run was stopped before its last check.
+        A waiting task stopped at another task's stub; one that is not run was stopped before its last check, or a
+        check of the course is wrong.
 
         So is one that uses what cannot be run: a task that does not end, or another file that cannot be imported. A
         stub is not started, whatever others did. A borrowed task is not graded.
@@ -46,6 +47,8 @@ class TaskResult:
             return "not run here"
         if finding is None and self.checks and self.passed == self.checks:
             return "passed"
+        if finding and finding.kind == Kind.COURSE:
+            return "not run"
         if finding and finding.blocker == self.task.id:
             return "not started"
         if finding and not (finding.blocker or finding.place):

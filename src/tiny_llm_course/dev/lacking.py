@@ -50,6 +50,11 @@ def for_the_book(day: Day) -> Iterator[str]:
     for title, what in ((load_course().week(day.week).title, f"week {day.week}"), (day.title, "the day")):
         if title == UNTITLED:
             yield f"{day.name}: {what} has no title ({name_of(registry_path(day.week))})"
+    if tests_path(day).is_file():
+        tests = tests_path(day).read_text(encoding="utf-8")
+        for task in day.tasks:
+            if f"def test_{task.tests}_sweep(" not in tests:  # DESIGN's sizes on purpose, `testkit/sizes.py`
+                yield f"{task.id}: no sweep, test_{task.tests}_sweep ({name_of(tests_path(day))})"
     recordings = recordings_path(day)
     if tests_path(day).is_file() and asks_pytorch(day) and not recordings.is_file():
         yield _no(day, "recordings", recordings, f"pdm run dev record --week {day.week} --day {day.number}")

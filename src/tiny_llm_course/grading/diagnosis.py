@@ -15,6 +15,7 @@ from ..course.registry import load_course
 from ..paths import ROOT
 from ..programs.packages import NotImportable
 from ..testkit.cases import CASE_NOTE
+from ..testkit.errors import course_fault, of_the_course
 
 MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
 
@@ -37,6 +38,8 @@ def finding_of(error: BaseException, package: Path) -> Finding:
         return Finding(Kind.STOPPED, f"your code left the program with sys.exit({error.code!r})", frames=frames)
     if frames:
         return Finding(Kind.RAISED, f"raised {name}: {first_line(error)}".rstrip(": "), case=case, frames=frames)
+    if of_the_course(error):
+        return course_fault(error, case)
     if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
         file = module_path(package, error.obj.__name__.partition(".")[2])
         return Finding(Kind.NO_IMPORT, f"{file.relative_to(ROOT).as_posix()} defines no {error.name}")

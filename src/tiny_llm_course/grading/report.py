@@ -209,7 +209,7 @@ def verdict(result: TaskResult) -> str:
             return result.not_here
         case "waiting" if result.finding:
             return f"waits for {load_course().task(result.finding.blocker).label}"
-        case "not run" if result.finding and result.finding.blocker:
+        case "not run" if result.finding and (result.finding.blocker or result.finding.kind == Kind.COURSE):
             return f"not run, {result.finding.headline}"
         case "not run" if result.finding:
             return f"not run, {result.finding.barred}"

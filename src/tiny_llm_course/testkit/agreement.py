@@ -10,6 +10,7 @@ import numpy as np
 from ..course.findings import CheckFailed, Finding, Kind
 from .again import Built, backwards, spread_out
 from .cases import CASE_NOTE, describe, dtype_word, shape_words
+from .errors import course_fault
 from .rounding import EPSILON, Array64, Round, Shaking, allowed_distance, exact, to_float64
 from .sizes import Drawn
 
@@ -108,12 +109,6 @@ def _unchanged(arguments: dict[str, Any], before: dict[str, Array64], case: str,
             headline = f"the caller's `{name}` was changed"
             line = "-=, +=, *=, /= and x[...] = change an MLX array in place, for everyone who holds it"
             raise CheckFailed(Finding(Kind.INPUT_CHANGED, headline, (line,), case, size))
-
-
-def course_fault(error: Exception, case: str = "") -> Finding:
-    """The finding of a check that failed in itself: its author must mend it."""
-    what = f"{type(error).__name__}: {error}".rstrip(": ")
-    return Finding(Kind.COURSE, f"this check of the course failed in itself, not your code: {what}", case=case)
 
 
 def filtered(x: Array64 | None, expected: Array64) -> bool:

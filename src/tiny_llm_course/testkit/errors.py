@@ -1,12 +1,17 @@
-"""Checks that fail, and checks of errors that a program must raise."""
+"""Checks that fail, checks of errors that a program must raise, and errors of the course's own."""
 
+import traceback
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 from ..course.findings import CheckFailed as CheckFailed
 from ..course.findings import Finding as Finding
 from ..course.findings import Kind as Kind
+from ..paths import ROOT
 from ..programs.packages import NotImportable
+
+TESTS = ROOT / "tests"
 
 
 def raises_value_error(case: str, *words: str) -> AbstractContextManager[None]:
@@ -32,3 +37,24 @@ def raises_error(kind: type[Exception], case: str, *words: str) -> Iterator[None
         headline = f"raised {type(error).__name__}, expected {name}"
         raise CheckFailed(Finding(Kind.NO_ERROR, headline, (f"got       {error}",), case)) from error
     raise CheckFailed(Finding(Kind.NO_ERROR, f"no error was raised, expected {name}", (), case))
+
+
+def course_fault(error: BaseException, case: str = "") -> Finding:
+    """The finding of a check that failed in itself, with its place: its author must mend it."""
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if TESTS in Path(frame.filename).parents]
+    place = f" ({Path(own[-1].filename).relative_to(ROOT).as_posix()}:{own[-1].lineno})" if own else ""
+    what = f"{type(error).__name__}: {error}".rstrip(": ").partition("\n")[0]
+    return Finding(Kind.COURSE, f"a check of the course failed in itself, not your code: {what}{place}", case=case)
+
+
+def of_the_course(error: BaseException) -> bool:
+    """Whether an error that passed through none of the learner's lines is a mistake of the check.
+
+    It is if a name or a recording is missing, or if it was raised in what tests share, such as a formula. A check that
+    stops at what the learner returned is none.
+    """
+    if isinstance(error, NameError | ImportError) or type(error) is LookupError:
+        return True
+    frames = traceback.extract_tb(error.__traceback__)
+    file = Path(frames[-1].filename) if frames else Path()
+    return TESTS in file.parents and not file.name.startswith("test_")
