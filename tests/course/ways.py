@@ -8,6 +8,7 @@ Standard output is a list of verdicts: what the check says, or "passed".
 import importlib
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from tiny_llm_course.grading.own_settings import OWN_SETTINGS
 from tiny_llm_course.grading.plugin import CLOSED, FINDING, TASK
 from tiny_llm_course.grading.traps import nothing_compiled
 from tiny_llm_course.paths import LEARNER
+from tiny_llm_course.programs.packages import load_solution
 
 COURSE = load_course()
+LIBRARIES = Path(sys.argv[1])  # where those of `unearned_libraries.py` are
 
 
 class Grader:
@@ -30,12 +33,15 @@ class Grader:
     def __init__(self, ways: list[dict[str, Any]]) -> None:
         self.ways = ways
         self.verdicts: list[str] = []
+        self.seconds: list[float] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         for way in self.ways:
             items = [item for item in session.items if item.stash[TASK].id == way["task"]]
             assert items, way
+            began = time.process_time()
             self.verdicts.append(self.graded(way, items, session.config))
+            self.seconds.append(time.process_time() - began)
         return True
 
     def graded(self, way: dict[str, Any], items: list[pytest.Item], config: pytest.Config) -> str:
@@ -53,9 +59,12 @@ class Grader:
             return next((verdict for item in items if (verdict := failure(item))), "passed")
         finally:
             (LEARNER / target.file).write_text(solved, encoding="utf-8")
-            for file in way["files"]:
-                (LEARNER / file).unlink()
-                sys.modules.pop(f"tiny_llm.{Path(file).stem}", None)
+            mine = [LEARNER / file for file in way["files"]]
+            for file in mine:
+                file.unlink()
+            for name, module in list(sys.modules.items()):
+                if (getattr(module, "__file__", None) or "").startswith((str(LIBRARIES), *map(str, mine))):
+                    del sys.modules[name]
 
 
 def imported(module: str) -> None:
@@ -79,13 +88,14 @@ def failure(item: pytest.Item) -> str:
 
 def main() -> None:
     ways = json.load(sys.stdin)
+    load_solution()  # as a borrowed task or a diagnosis does
     sys.dont_write_bytecode = True
     days = {COURSE.task(way["task"]).day for way in ways}
     files = [str(tests_path(COURSE.day(1, day))) for day in sorted(days)]
     grader = Grader(ways)
     screen, sys.stdout = sys.stdout, sys.stderr
     pytest.main([*files, *OWN_SETTINGS, "-s", "-q", "-p", "no:cacheprovider"], plugins=[grader])
-    json.dump(grader.verdicts, screen)
+    json.dump([grader.verdicts, grader.seconds], screen)
 
 
 if __name__ == "__main__":

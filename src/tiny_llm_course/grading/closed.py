@@ -62,8 +62,8 @@ class Closed:
             if self._traps.watches(file):
                 line = f"{Path(file).name}:{frame.f_lineno}"
                 raise self._traps.caught(f"{line} uses {folder.name}/, where the answers are: write it yourself")
-            # What is borrowed is read by us, and by itself, for the learner.
-            if file == borrowing.__file__ or file.startswith(f"{SOLUTION}{os.sep}"):
+            # Meant for the learner: what is borrowed, and what it imports itself; what we look up here.
+            if file in (borrowing.__file__, __file__) or file.startswith(f"{SOLUTION}{os.sep}"):
                 return
             frame = frame.f_back
 

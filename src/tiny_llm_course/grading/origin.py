@@ -46,8 +46,8 @@ def _is_own(thing: Any, traps: Traps, depth: int) -> bool:
         case dict():
             parts = list(thing.values())
         case _:
-            if traps.watches(_file(thing)):
-                return True  # of a library of the learner's own making
+            if _module(thing) != type(thing).__module__ and traps.watches(_file(thing)):
+                return True  # in native code of the learner's own
             parts = [type(thing), *gc.get_referents(thing)]
     return any(_is_own(part, traps, depth - 1) for part in parts if callable(part) or _holds(part))
 
@@ -62,8 +62,7 @@ def _closed_over(function: FunctionType) -> list[Any]:
 
 
 def _file(thing: Any) -> str:
-    module = getattr(thing, "__module__", None)
-    return getattr(sys.modules.get(module), "__file__", None) or "" if isinstance(module, str) else ""
+    return getattr(sys.modules.get(_module(thing)), "__file__", None) or ""
 
 
 def _name(thing: Any, traps: Traps, depth: int) -> str:

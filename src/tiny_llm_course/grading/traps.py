@@ -88,7 +88,7 @@ class Traps:
                     self.classes[name] = original
                     for key, method in list(vars(original).items()):
                         if isinstance(method, FunctionType):
-                            setattr(original, key, self._method(name, method))
+                            setattr(original, key, self._method(name, key, method))
                 else:
                     self._everywhere(name, original)
 
@@ -112,8 +112,8 @@ class Traps:
 
         return _named(trapped, name, original)
 
-    def _method(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        makes = original.__name__ == "__init__"
+    def _method(self, name: str, key: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        makes = key == "__init__"
 
         def trapped(this: Any, *args: Any, **kwargs: Any) -> Any:
             if name in self.armed or makes:
@@ -125,7 +125,7 @@ class Traps:
                     object.__setattr__(this, MADE, True)
             return original(this, *args, **kwargs)
 
-        return _named(trapped, f"{name}.{original.__name__}", original)
+        return _named(trapped, name, original, f".{key}")
 
     def _call_of(self, name: str, line: str) -> CheckFailed:
         return self.caught(f"{line or self.subject} calls {spoken(name)}, which this task must do without")
@@ -174,10 +174,11 @@ def spoken(name: str) -> str:
     return name.replace("mlx.core.", "mx.")
 
 
-def _named(trapped: Any, name: str, original: Any) -> Any:
-    """What the trap is called when somebody asks it."""
-    trapped.__module__, _, trapped.__name__ = name.rpartition(".")
-    trapped.__qualname__, trapped.__doc__ = trapped.__name__, original.__doc__
+def _named(trapped: Any, name: str, original: Any, method: str = "") -> Any:
+    """Give the trap the name and docstring that are asked of what it stands for."""
+    trapped.__module__, _, short = name.rpartition(".")
+    trapped.__qualname__, trapped.__doc__ = short + method, original.__doc__
+    trapped.__name__ = trapped.__qualname__.rpartition(".")[2]
     return trapped
 
 

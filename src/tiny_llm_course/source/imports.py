@@ -35,11 +35,8 @@ class Imports:
         for file, text, pieces in Code(self._package).reached(task):
             if (self._package / file).resolve().is_relative_to(self._solution.parent):
                 return f"src/{PACKAGE}/{file} is a link to {self._solution.parent.name}/, {COPIED}"
-            trees = [tree for piece in pieces if (tree := _tree(piece))]
-            whole = _tree(text)
-            names = [name for tree in trees for name in _names(ast.walk(tree))]
-            names += [*_names(_at_import(whole.body if whole else [])), *seen.get(file, [])]
-            for name in names:
+            own = [node for piece in pieces for node in _run(_body(piece))]
+            for name in [*_names(own), *_names(_run(_body(text), functions=False)), *seen.get(file, [])]:
                 if not self.allows(name, file):
                     return self.words(name, file, task)
         return ""
@@ -70,28 +67,27 @@ class Imports:
 
 @cache
 def _third_parties(file: Path) -> frozenset[str]:
-    tree = _tree(file.read_text(encoding="utf-8"))
-    tops = {name.partition(".")[0] for name in _names(ast.walk(tree))} if tree else set()
+    tops = {name.partition(".")[0] for name in _names(_run(_body(file.read_text(encoding="utf-8"))))}
     return frozenset(tops - GIVEN - ANSWERS - sys.stdlib_module_names)
 
 
-def _tree(text: str) -> ast.Module | None:
+def _body(text: str) -> list[ast.stmt]:
     try:
-        return parse(text.encode(errors="surrogateescape"))
+        return parse(text.encode(errors="surrogateescape")).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+        return []  # which is a verdict already
 
 
-def _at_import(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """What runs while a file is imported: all but the bodies of functions, and what is for a type checker."""
+def _run(body: Iterable[ast.AST], functions: bool = True) -> Iterator[ast.AST]:
+    """The parts of some code but for what only a type checker or `python FILE` runs; perhaps but for functions, too."""
     for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not functions:
             continue
         if isinstance(node, ast.If) and any(word in ast.unparse(node.test) for word in NOT_RUN):
-            yield from _at_import(node.orelse)
+            yield from _run(node.orelse, functions)
             continue
         yield node
-        yield from _at_import(ast.iter_child_nodes(node))
+        yield from _run(ast.iter_child_nodes(node), functions)
 
 
 def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
