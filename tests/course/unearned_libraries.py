@@ -1,4 +1,4 @@
-"""Stand-ins for the libraries that do a task's work: of PyTorch and others only the names count, and not all have them."""
+"""Stand-ins for libraries that do a task's work: of PyTorch and others the names count, and not everybody has them."""
 
 from pathlib import Path
 
@@ -13,7 +13,8 @@ FILES = {
     "    return e / e.sum(axis, keepdims=True)\n",
     "transformers/__init__.py": "",
     "transformers/models/__init__.py": "",
-    "transformers/models/gpt2.py": "def byte_alphabet():\n    own = [*range(33, 127), *range(161, 173), *range(174, 256)]\n"
+    "transformers/models/gpt2.py": "def byte_alphabet():\n"
+    "    own = [*range(33, 127), *range(161, 173), *range(174, 256)]\n"
     "    rest = [b for b in range(256) if b not in own]\n"
     "    return {b: chr(b) for b in own} | {b: chr(256 + i) for i, b in enumerate(rest)}\n",
     "mlx_lm.py": "def apply(function, *args): return function(*args)\n",

@@ -174,12 +174,13 @@ def spoken(name: str) -> str:
     return name.replace("mlx.core.", "mx.")
 
 
-def _named(trapped: Any, name: str, original: Any, method: str = "") -> Any:
+def _named(trapped: Any, name: str, original: Any, method: str = "") -> Callable[..., Any]:
     """Give the trap the name and docstring that are asked of what it stands for."""
     trapped.__module__, _, short = name.rpartition(".")
     trapped.__qualname__, trapped.__doc__ = short + method, original.__doc__
     trapped.__name__ = trapped.__qualname__.rpartition(".")[2]
-    return trapped
+    named: Callable[..., Any] = trapped
+    return named
 
 
 @cache

@@ -91,7 +91,7 @@ def _run(body: Iterable[ast.AST], functions: bool = True) -> Iterator[ast.AST]:
 
 
 def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The modules that some code imports, by a statement or by a call with a name in it; not those of its own folder."""
+    """The modules that some code imports, by a statement or by a call with a name in it; none of its own folder."""
     for node in nodes:
         match node:
             case ast.Import(names=aliases):
