@@ -18,6 +18,7 @@ from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import CASE_NOTE, dtype_word
 from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, causal, normals
+from tiny_llm_course.testkit.memory import copies_none_of
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sweep
@@ -232,6 +233,14 @@ def test_task_2_grouped_causal_keeps_the_past(length, before, changed, seed):
     kept = max(0, changed - before)
     case = f"float32, H 4, H_kv 2, L {length}, S {keys}, causal, keys and values changed from {changed} on, seed {seed}"
     compare(second[:, :kept], to_float64(first)[:, :kept], mx.float32, 1e-5, case, 4 * length * keys)
+
+
+def test_task_2_grouped_copies_no_keys_or_values():
+    """2 key-value heads for 32 query heads: copied for each, keys or values alone would take 8 times what both hold."""
+    query, key, value = grouped_inputs(14, leading=(1,), heads=32, kv_heads=2, length=1, keys=2048, dims=64)
+    agrees(grouped, grouped64, query, key, value, seed=14)
+    case = "float32, query 1 x 32 x 1 x 64, key 1 x 2 x 2048 x 64, value 1 x 2 x 2048 x 64, seed 14"
+    copies_none_of(lambda: grouped(query, key, value), "key and value", key, value, case=case)
 
 
 def test_task_2_grouped_refuses_uneven_groups():

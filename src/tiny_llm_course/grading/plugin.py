@@ -19,16 +19,20 @@ from ..course.requirements import in_words, missing
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION, make_importable
 from ..programs import borrowing
-from ..programs.packages import NotImportable, import_learner, put_broken, put_package
+from ..programs.packages import NotImportable, import_learner, program, put_broken, put_package
+from ..source.imports import Imports
 from ..testkit.recordings import MODES, Recordings
+from .closed import Closed
 from .diagnosis import finding_of
 from .guard import Guard, import_oracles
-from .traps import Traps
+from .origin import forbidden_kind, not_written_here
+from .traps import Traps, nothing_compiled
 
 TASK = pytest.StashKey[Task]()
 ABSENT = pytest.StashKey[tuple[str, ...]]()  # what the check needs and this machine has not
 FINDING = pytest.StashKey[Finding]()
 TRAPS = pytest.StashKey[Traps]()
+CLOSED = pytest.StashKey[Closed]()
 GUARD = pytest.StashKey[Guard]()
 RECORDINGS = pytest.StashKey[dict[Path, Recordings]]()
 BORROWED = pytest.StashKey[frozenset[str]]()
@@ -57,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[BORROWED] = frozenset(task.id for task in borrowed)
     config.stash[TRAPS] = Traps([package])
     if package == LEARNER:
-        config.stash[TRAPS].close(SOLUTION)
+        config.stash[CLOSED] = Closed(config.stash[TRAPS], Imports(LEARNER, SOLUTION))
     config.stash[GUARD] = Guard()
     config.stash[RECORDINGS] = {}
     config.stash.setdefault(BROKEN, {})
@@ -89,7 +93,8 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
             put_broken(module, NotImportable(module, finding))
             continue
         stash[IMPORTING](module)
-        import_learner(module)
+        with nothing_compiled():
+            import_learner(module)
         if replaced := stash[GUARD].restore():
             put_broken(module, NotImportable(module, f"it replaces {replaced}, which the tests rely on"))
     put_package(graded_package(parent.config))
@@ -181,21 +186,39 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Arm the traps of the test's task; a caught call fails the test even if the learner's code swallowed the error.
 
-    So does anything of the harness that is not what it was.
+    So does a pass that the learner's own code has not earned, and anything of the harness that is not what it was.
     """
     traps, guard = item.config.stash[TRAPS], item.config.stash[GUARD]
     task = item.stash.get(TASK, None)
-    traps.armed, traps.hits = frozenset(task.forbidden if task else ()), []
+    traps.arm(task)
     try:
         with _on_its_device(item):
-            yield
+            try:
+                yield
+            except CheckFailed:
+                if not traps.hits:
+                    raise
+        if task and CLOSED in item.config.stash and (fault := _not_earned(task, item.config)):
+            raise CheckFailed(Finding(Kind.FORBIDDEN, fault))
         if traps.hits:
             raise traps.hits[0]
     finally:
-        traps.armed = frozenset()
+        traps.arm(None)
         if task and (replaced := guard.restore()):
             headline = f"your code replaces {replaced}, which the tests rely on"
             raise CheckFailed(Finding(Kind.FORBIDDEN, headline))
+
+
+def _not_earned(task: Task, config: pytest.Config) -> str:
+    """Why the learner's own code has not earned a task's pass, in a line; "" if it has."""
+    traps, name = config.stash[TRAPS], task.program.name
+    if task.target.is_python:
+        target = program(task.program)
+        if what := not_written_here(target, traps):
+            return f"{name} is not written here: it is {what}"
+        if kind := forbidden_kind(target, traps):
+            return f"{name} is a kind of {kind}, which this task must do without"
+    return "" if traps.hits else config.stash[CLOSED].fault(task)
 
 
 @pytest.hookimpl(wrapper=True)

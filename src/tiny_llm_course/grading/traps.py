@@ -1,18 +1,27 @@
 """Forbidden calls: a task must not be solved by calling the operator that it is compared with.
 
-Each forbidden function is replaced by a wrapper that looks who is calling. The tests may call it, and so may MLX
-itself; the learner's files may not, while a task that forbids it is graded.
+Who asks a module for a forbidden function gets one of three: the tests the function itself, MLX one that looks who is
+calling, everybody else, such as the learner's files, one that counts whoever calls it: by way of `mx.compile`, a
+`partial`, another thread, or as the target itself. A forbidden class stays a class; its methods look at their caller
+and at the object that they are called on. All of it holds by identity, in every module of MLX that has the name.
 """
 
 import os
-import pkgutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 from ..course.findings import CheckFailed, Finding, Kind
-from ..paths import COURSE
+from ..course.nouns import Task
+from ..paths import COURSE, TESTS
+
+OWN = (f"{TESTS}{os.sep}", f"{COURSE}{os.sep}")
+MADE = "_made_by_the_learner"  # an attribute of the objects of forbidden classes
 
 
 class Traps:
@@ -22,65 +31,167 @@ class Traps:
     """
 
     def __init__(self, guarded: Iterable[Path]) -> None:
-        self.guarded: tuple[str, ...] = ()
+        self._guarded: tuple[str, ...] = ()
         for path in guarded:
             self.guard(path)
         self.armed: frozenset[str] = frozenset()
+        self.subject = ""  # the target of the task whose traps are armed
         self.hits: list[CheckFailed] = []
+        self.classes: dict[str, type] = {}  # those of them that have traps, by name
         self._set: set[str] = set()
+
+    def arm(self, task: Task | None) -> None:
+        """From now on count what a task forbids, and nothing else."""
+        self.armed = frozenset(task.forbidden if task else ())
+        self.subject = task.program.name if task else ""
+        self.hits = self.hits if task is None else []
 
     def guard(self, path: Path) -> None:
         """Watch another file or folder."""
         # The separator keeps src/tiny_llm apart from src/tiny_llm_course.
-        self.guarded += (str(path) if path.suffix else f"{path}{os.sep}",)
+        self._guarded += (str(path) if path.suffix else f"{path}{os.sep}",)
 
-    def close(self, folder: Path) -> None:
-        """Forbid the watched files to run or read what is in a folder; the course's own code may."""
-        inside, own = f"{folder}{os.sep}", f"{COURSE}{os.sep}"
+    def watches(self, file: str) -> bool:
+        """Whether a file of Python's is one of the learner's."""
+        return file.startswith(self._guarded) or _real(file).startswith(self._guarded)
 
-        def hook(event: str, args: tuple[Any, ...]) -> None:
-            if event != "open" or not isinstance(args[0], str) or not os.path.abspath(args[0]).startswith(inside):
-                return
-            frame = sys._getframe(1)
-            while frame is not None and not frame.f_code.co_filename.startswith(own):
-                if frame.f_code.co_filename.startswith(self.guarded):
-                    line = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-                    headline = f"{line} uses {folder.parent.name}/, where the answers are: write it yourself"
-                    self.hits.append(CheckFailed(Finding(Kind.FORBIDDEN, headline)))
-                    raise self.hits[-1]
-                frame = frame.f_back  # type: ignore[assignment]
+    def made(self, kind: type) -> bool:
+        """Whether a class stands in one of the learner's files."""
+        return self.watches(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
 
-        sys.addaudithook(hook)
+    def is_ours(self, file: str) -> bool:
+        """Whether a file is of the tests or the harness, which may call what they like."""
+        return _real(file).startswith(OWN) and not self.watches(file)
+
+    def caught(self, headline: str) -> CheckFailed:
+        """Note what was done that a task must do without, and give what to raise."""
+        self.hits.append(CheckFailed(Finding(Kind.FORBIDDEN, headline)))
+        return self.hits[-1]
+
+    def learners_line(self, above: int = 1) -> str:
+        """The innermost line of a watched file among those that are running, as "basics.py:12"; "" if there is none."""
+        frame = sys._getframe(above)
+        while frame is not None:
+            if self.watches(frame.f_code.co_filename):
+                return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+            frame = frame.f_back  # type: ignore[assignment]
+        return ""
 
     def set(self, names: Iterable[str]) -> None:
-        """Wrap the functions named like `mlx.core.softmax`. Call it before the learner's files are imported."""
+        """Set the traps of names like `mlx.core.softmax`. Call it before the learner's files are imported."""
         for name in names:
             if name not in self._set:
                 self._set.add(name)
-                module_name, attribute = name.rsplit(".", 1)
-                holder = pkgutil.resolve_name(module_name)
-                original = getattr(holder, attribute)
-                if isinstance(original, type):  # stays a class, which the learner may derive from
-                    original.__init__ = self._wrapper(name, original.__init__)  # type: ignore[misc]
+                module, _, attribute = name.rpartition(".")
+                original = getattr(import_module(module), attribute)
+                if isinstance(original, type):
+                    self.classes[name] = original
+                    for key, method in list(vars(original).items()):
+                        if isinstance(method, FunctionType):
+                            setattr(original, key, self._method(name, key, method))
                 else:
-                    setattr(holder, attribute, self._wrapper(name, original))
+                    self._everywhere(name, original)
 
-    def _wrapper(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _everywhere(self, name: str, original: Callable[..., Any]) -> None:
+        """Put a trap in all places of a function."""
+        counted, looking = self._function(name, original, True), self._function(name, original, False)
+        for module in [module for key, module in sys.modules.items() if key.partition(".")[0] == "mlx"]:
+            places = {key: place for key, place in vars(type(module)).items() if isinstance(place, _Place)}
+            for key, value in vars(module).items():
+                if value is original or (key in places and places[key].original is original):
+                    places[key] = _Place(self, key, original, looking, counted)
+                    vars(module)[key] = looking
+            if places:
+                module.__class__ = type("module", (ModuleType,), places)
+
+    def _function(self, name: str, original: Callable[..., Any], always: bool) -> Callable[..., Any]:
         def trapped(*args: Any, **kwargs: Any) -> Any:
-            if name in self.armed:
-                self._look_who_calls(name)
+            if name in self.armed and ((line := self.learners_line(2)) or always):
+                raise self._call_of(name, line)
             return original(*args, **kwargs)
 
-        trapped.__doc__ = original.__doc__
-        return trapped
+        return _named(trapped, name, original)
 
-    def _look_who_calls(self, name: str) -> None:
-        frame = sys._getframe(2)
-        while frame is not None:
-            if frame.f_code.co_filename.startswith(self.guarded):
-                spoken = name.replace("mlx.core.", "mx.")
-                line = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-                headline = f"{line} calls {spoken}, which this task must do without"
-                self.hits.append(CheckFailed(Finding(Kind.FORBIDDEN, headline)))
-                raise self.hits[-1]
-            frame = frame.f_back  # type: ignore[assignment]
+    def _method(self, name: str, key: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        makes = key == "__init__"
+
+        def trapped(this: Any, *args: Any, **kwargs: Any) -> Any:
+            if name in self.armed or makes:
+                line = self.learners_line(2)
+                # An object that the learner has made, or whose class the learner has, counts whoever calls it.
+                if name in self.armed and (line or getattr(this, MADE, False) or self.made(type(this))):
+                    raise self._call_of(name, line)
+                if makes and line:
+                    object.__setattr__(this, MADE, True)
+            return original(this, *args, **kwargs)
+
+        return _named(trapped, name, original, f".{key}")
+
+    def _call_of(self, name: str, line: str) -> CheckFailed:
+        return self.caught(f"{line or self.subject} calls {spoken(name)}, which this task must do without")
+
+
+class _Place:
+    """A trapped name of a module: who asks for it gets what is meant for them; what somebody puts there is for all."""
+
+    def __init__(self, traps: Traps, key: str, original: Any, looking: Any, counted: Any) -> None:
+        self.traps, self.key, self.original, self.looking, self.counted = traps, key, original, looking, counted
+
+    def __get__(self, module: ModuleType | None, owner: type) -> Any:
+        if module is None:
+            return self
+        if self.key not in vars(module):
+            raise AttributeError(f"module {module.__name__!r} has no attribute {self.key!r}")
+        held = vars(module)[self.key]
+        if held is not self.looking:
+            return held
+        file = sys._getframe(1).f_code.co_filename
+        if self.traps.is_ours(file):
+            return self.original
+        return held if _real(file).startswith(_mlx()) else self.counted
+
+    def __set__(self, module: ModuleType, value: Any) -> None:
+        vars(module)[self.key] = value
+
+    def __delete__(self, module: ModuleType) -> None:
+        del vars(module)[self.key]
+
+
+@contextmanager
+def nothing_compiled() -> Iterator[None]:
+    """Let MLX run in the block what is to be compiled: what it records there, no trap would see again."""
+    import mlx.core as mx
+
+    mx.disable_compile()
+    try:
+        yield
+    finally:
+        mx.enable_compile()
+
+
+def spoken(name: str) -> str:
+    """A name of MLX's as people write it."""
+    return name.replace("mlx.core.", "mx.")
+
+
+def _named(trapped: Any, name: str, original: Any, method: str = "") -> Callable[..., Any]:
+    """Give the trap the name and docstring that are asked of what it stands for."""
+    trapped.__module__, _, short = name.rpartition(".")
+    trapped.__qualname__, trapped.__doc__ = short + method, original.__doc__
+    trapped.__name__ = trapped.__qualname__.rpartition(".")[2]
+    named: Callable[..., Any] = trapped
+    return named
+
+
+@cache
+def _real(file: str) -> str:
+    """A file without the symbolic links on the way to it; what stands for none, "<string>", stays as it is."""
+    return file if file.startswith("<") else os.path.realpath(file)
+
+
+@cache
+def _mlx() -> str:
+    """The folder of MLX."""
+    import mlx.core
+
+    return os.path.join(os.path.dirname(os.path.realpath(str(mlx.core.__file__))), "")

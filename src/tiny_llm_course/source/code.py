@@ -43,6 +43,10 @@ class Code:
         files = {need.target.file for need in needed.values()}
         return sorted(files | {file for need in needed.values() for file, _ in self._reached(need)})
 
+    def reached(self, task: Task) -> list[tuple[str, str, list[str]]]:
+        """The files that hold code of a task: the path of each, its text, and what of it is the task's."""
+        return [(file, str(self._text(file)), reach.code) for file, reach in self._reached(task)]
+
     def problems(self, tasks: Iterable[Task]) -> list[str]:
         """A line on each file of these tasks that is missing or cannot be read."""
         return [problem for file in self.files(tasks) if (problem := self._problem(file))]

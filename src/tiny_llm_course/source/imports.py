@@ -1,0 +1,105 @@
+"""What a task's files import, and what they may: MLX, NumPy, the standard library, and what our solution stands on."""
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from ..course.nouns import Task
+from .code import Code
+from .parsing import parse
+from .reach import PACKAGE
+
+GIVEN = frozenset(["mlx", "numpy", PACKAGE])
+# The harness, the tests and what they go by: of no use but to copy from.
+ANSWERS = frozenset(["solutions", "tests", "tiny_llm_course", "tiny_llm_solution"])
+COPIED = "where the answers are: write it yourself"
+BY_NAME = ("__import__", "import_module", "resolve_name", "run_module", "find_spec")
+NOT_RUN = ("TYPE_CHECKING", "__name__")
+
+
+class Imports:
+    """The learner's package, as its files are when they are asked for, beside the solution's."""
+
+    def __init__(self, package: Path, solution: Path) -> None:
+        self._package, self._solution = package, solution
+
+    def fault(self, task: Task, seen: dict[str, list[str]]) -> str:
+        """What is wrong with the imports of the files that a task reaches, in a line; "" if nothing is.
+
+        Args:
+            task: whose code it is: its own is taken whole, and of other code what runs while its file is imported.
+            seen: by file, what else was seen to be imported there.
+        """
+        for file, text, pieces in Code(self._package).reached(task):
+            if (self._package / file).resolve().is_relative_to(self._solution.parent):
+                return f"src/{PACKAGE}/{file} is a link to {self._solution.parent.name}/, {COPIED}"
+            own = [node for piece in pieces for node in _run(_body(piece))]
+            for name in [*_names(own), *_names(_run(_body(text), functions=False)), *seen.get(file, [])]:
+                if not self.allows(name, file):
+                    return self.words(name, file, task)
+        return ""
+
+    def allows(self, name: str, file: str) -> bool:
+        """Whether a file of the learner's, by its path in the package, may import a module."""
+        top = name.partition(".")[0]
+        return top in GIVEN or top in sys.stdlib_module_names or top in self._solutions(file)
+
+    def words(self, name: str, file: str, task: Task) -> str:
+        """The same in words, where it may not."""
+        top = name.partition(".")[0]
+        start = f"src/{PACKAGE}/{file} imports {top}"
+        if top in ANSWERS:
+            return f"{start}, {COPIED}"
+        beside = self._package.parent / top
+        if beside.is_dir() or beside.with_suffix(".py").is_file():
+            return f"{start} from outside src/{PACKAGE}: put it in there, and import it from {PACKAGE}"
+        stands = ["mlx", "numpy", *sorted(self._solutions(file))]
+        return f"{start}, but week {task.week} stands on {', '.join(stands)} and the standard library"
+
+    def _solutions(self, file: str) -> frozenset[str]:
+        """What else the solution's files import that are in the same folder, or in one around it."""
+        folders = PurePosixPath(file).parents
+        files = [path for folder in folders for path in sorted((self._solution / folder).glob("*.py"))]
+        return frozenset(name for path in files for name in _third_parties(path))
+
+
+@cache
+def _third_parties(file: Path) -> frozenset[str]:
+    tops = {name.partition(".")[0] for name in _names(_run(_body(file.read_text(encoding="utf-8"))))}
+    return frozenset(tops - GIVEN - ANSWERS - sys.stdlib_module_names)
+
+
+def _body(text: str) -> list[ast.stmt]:
+    try:
+        return parse(text.encode(errors="surrogateescape")).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []  # which is a verdict already
+
+
+def _run(body: Iterable[ast.AST], functions: bool = True) -> Iterator[ast.AST]:
+    """The parts of some code but for what only a type checker or `python FILE` runs; perhaps but for functions, too."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not functions:
+            continue
+        if isinstance(node, ast.If) and any(word in ast.unparse(node.test) for word in NOT_RUN):
+            yield from _run(node.orelse, functions)
+            continue
+        yield node
+        yield from _run(ast.iter_child_nodes(node), functions)
+
+
+def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The modules that some code imports, by a statement or by a call with a name in it; none of its own folder."""
+    for node in nodes:
+        match node:
+            case ast.Import(names=aliases):
+                yield from (alias.name for alias in aliases)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module
+            case ast.Call(
+                func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant(value=str(module)), *_]
+            ) if name in BY_NAME:
+                if not module.startswith("."):
+                    yield module.partition(":")[0]
