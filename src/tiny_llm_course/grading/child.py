@@ -170,6 +170,7 @@ class Reporter:
         if report.when == "call" or report.failed:
             task = item.stash[TASK]
             finding = item.stash.get(FINDING, None) if report.failed else None
+            finding = finding and dataclasses.replace(finding, check=item.name)
             if finding and (finding.blocker or finding.place):
                 self.settled.add(task.id)
             elif report.failed:
