@@ -23,6 +23,7 @@ from ..course.registry import load_course
 from ..paths import LEARNER, TESTS
 from ..programs.packages import NotImportable, installed, program
 from ..terminal.screen import say
+from .breakpoints import Breakpoints
 from .diagnosis import finding_of
 from .kept_case import KeptCase, kept_case, with_numbers, words_of
 from .own_settings import OWN_SETTINGS
@@ -42,6 +43,10 @@ class Catcher:
         self.task, self.check, self.ended = task, check, ended
         self.case: KeptCase | None = None
         self.finding: Finding | None = None
+
+    def pytest_sessionstart(self) -> None:
+        """Stop nowhere before the console is open; pytest itself puts pdb back."""
+        Breakpoints(LEARNER).install()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -74,8 +79,7 @@ def catch(task: Task, check: str, ended: bool) -> Catcher:
     """Run the check; what the learner's code prints meanwhile is for later, when its functions are called by hand."""
     catcher = Catcher(task, check, ended)
     args = [str(tests_path(load_course().day(task.week, task.day))), f"--task={task.id}", *OWN_SETTINGS]
-    hook, sys.breakpointhook = sys.breakpointhook, lambda *args, **kwargs: None
-    stdin = sys.stdin
+    stdin, hook = sys.stdin, sys.breakpointhook
     try:
         with open(os.devnull, encoding="utf-8") as nobody, contextlib.redirect_stdout(io.StringIO()) as prints:
             sys.stdin = nobody
@@ -83,7 +87,7 @@ def catch(task: Task, check: str, ended: bool) -> Catcher:
                 quiet = ("-s", "-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:faulthandler")
                 pytest.main([*args, *quiet], plugins=[catcher])
     finally:
-        sys.breakpointhook, sys.stdin = hook, stdin
+        sys.stdin, sys.breakpointhook = stdin, hook
     return catcher
 
 
@@ -145,4 +149,7 @@ def main(task: str, check: str, ended: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except BrokenPipeError:  # whoever read it has gone, and there is nothing to flush it to
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

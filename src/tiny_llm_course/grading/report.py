@@ -191,11 +191,14 @@ def report_task(result: TaskResult, package: str, room: Room | None = None) -> N
 
 def _details(result: TaskResult, package: str) -> list[Line]:
     task, finding = result.task, result.finding
-    if result.status not in ("failed", "not started") or result.suffers:
-        return []
     lines = []
+    if result.breakpoint and result.status in ("passed", "failed"):
+        opened = f"pdm run case {task.id}" if result.status == "failed" else "pdm run python"
+        lines = [partial(say, f"    breakpoint() at {result.breakpoint} does not stop under test; it does in: {opened}")]
+    if result.status not in ("failed", "not started") or result.suffers:
+        return lines
     if finding and result.status == "failed":
-        lines += [partial(say, f"    {finding.headline}"), *facts(finding)]
+        lines = [partial(say, f"    {finding.headline}"), *facts(finding), *lines]
         if finding.kind != Kind.FORBIDDEN:
             for _, fact, question in result.mistakes:
                 lines.append(partial(say, f"    Your output equals what you get when {fact}.", bold=True))
@@ -225,7 +228,8 @@ def verdict(result: TaskResult) -> str:
         case "not run":
             return f"not run, {result.passed} of {result.checks} checks passed before the tests were stopped"
         case "failed" if result.culprits:
-            return f"{count}; this task is right, {' and '.join(result.culprits)} which it uses is not"
+            are = "are" if len(result.culprits) > 1 else "is"
+            return f"{count}; this task is right, {' and '.join(result.culprits)} which it uses {are} not"
         case "borrowed":
             return f"borrowed (pdm run return {result.task.id} to write it yourself)"
         case "failed" if result.finding and result.finding.place:
