@@ -12,6 +12,7 @@ from ..course.findings import Kind
 from ..course.nouns import Task
 from ..course.registry import load_course
 from ..course.selection import one_task
+from ..grading.console import INTERRUPTED
 from ..grading.day import grade_day
 from ..grading.report import Room, facts, faults, report_heading, report_results, verdict
 from ..learner import progress
@@ -56,7 +57,7 @@ def _open(task: Task, check: str, ended: bool) -> int:
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         # -P: as when it is graded. Where `pdm run python` stands, too.
-        subprocess.run([sys.executable, "-P", *["-q", "-i"] * typing, *words], cwd=ROOT, env=env)
+        status = subprocess.run([sys.executable, "-P", *["-q", "-i"] * typing, *words], cwd=ROOT, env=env).returncode
     finally:
         signal.signal(signal.SIGINT, before)
-    return 1
+    return INTERRUPTED if status == INTERRUPTED else 1

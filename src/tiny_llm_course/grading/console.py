@@ -29,10 +29,11 @@ from .kept_case import KeptCase, kept_case, with_numbers, words_of
 from .own_settings import OWN_SETTINGS
 from .report import facts
 
+INTERRUPTED = 130
 CHANGES = "The check passed this time: your code does not do the same every time. What fails now and then: pdm run test"
 
 
-class Reached(Exception):
+class Reached(NotImplementedError):  # which no check takes for the error that it wants
     """The learner's program was called, and has not been run."""
 
 
@@ -85,9 +86,12 @@ def catch(task: Task, check: str, ended: bool) -> Catcher:
             sys.stdin = nobody
             with contextlib.redirect_stderr(prints):
                 quiet = ("-s", "-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:faulthandler")
-                pytest.main([*args, *quiet], plugins=[catcher])
+                status = pytest.main([*args, *quiet], plugins=[catcher])
     finally:
         sys.stdin, sys.breakpointhook = stdin, hook
+    if status == pytest.ExitCode.INTERRUPTED:
+        say("interrupted", err=True)
+        os._exit(INTERRUPTED)  # past the console
     return catcher
 
 
@@ -97,10 +101,10 @@ def show(caught: Catcher, typing: bool) -> dict[str, Any]:
         say(f"    {caught.finding.headline}")
         for line in facts(caught.finding):
             line()
-    elif caught.ended:
-        say("    Your code is not called here. These are the first inputs of that check:")
-    else:
+    elif not caught.ended:
         say(CHANGES)
+    elif caught.case:
+        say("    Your code is not called here. These are the first inputs of that check:")
     if not (case := caught.case):
         return {}
     names = dict(case.names)

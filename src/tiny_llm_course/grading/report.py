@@ -205,7 +205,7 @@ def _details(result: TaskResult, package: str) -> list[Line]:
                 lines.append(partial(say, f"    {question}"))
         lines += _prints(*result.prints, result.passed + result.failed)
     place = f"code {where(task.target, package)} · read {chapter(task)} · hint: pdm run hint {task.id}"
-    if package == LEARNERS and finding and finding.check:
+    if package == LEARNERS and result.status == "failed" and finding and finding.check:
         place += f" · look: pdm run case {task.id}"
     return [*lines, partial(say, f"    {place}")]
 
