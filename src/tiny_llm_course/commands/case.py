@@ -35,7 +35,8 @@ def case(names: tuple[str, ...]) -> int:
     if result.status == "passed":
         say(f"✓ {task.label} passes: there is no failing case", colour="green")
         return 0
-    if result.status != "failed" or not (result.finding and result.finding.check):
+    found = result.finding
+    if result.status != "failed" or found is None or found.place or not found.check:
         package = LEARNER.relative_to(ROOT).as_posix()
         report_heading(day, package)
         report_results(results, package, faults(results), Room.of([task]))
@@ -43,10 +44,10 @@ def case(names: tuple[str, ...]) -> int:
     say(f"✗ {task.label}: {verdict(result)}", colour="red", bold=True)
     for culprit in result.culprits:
         say(f"    Look there first: pdm run case {culprit}")
-    if ended := result.finding.kind == Kind.STOPPED:
-        for line in [partial(say, f"    {result.finding.headline}"), *facts(result.finding)]:
+    if ended := found.kind == Kind.STOPPED:
+        for line in [partial(say, f"    {found.headline}"), *facts(found)]:
             line()
-    return _open(task, result.finding.check, ended)
+    return _open(task, found.check, ended)
 
 
 def _open(task: Task, check: str, ended: bool) -> int:

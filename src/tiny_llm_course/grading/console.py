@@ -99,8 +99,8 @@ def show(caught: Catcher, typing: bool) -> dict[str, Any]:
     """Say what there is to look at; the names for the console."""
     if caught.finding:
         say(f"    {caught.finding.headline}")
-        for line in facts(caught.finding):
-            line()
+        for fact in facts(caught.finding):
+            fact()
     elif not caught.ended:
         say(CHANGES)
     elif caught.case:

@@ -194,7 +194,9 @@ def _details(result: TaskResult, package: str) -> list[Line]:
     lines = []
     if result.breakpoint and result.status in ("passed", "failed"):
         opened = f"pdm run case {task.id}" if result.status == "failed" else "pdm run python"
-        lines = [partial(say, f"    breakpoint() at {result.breakpoint} does not stop under test; it does in: {opened}")]
+        lines = [
+            partial(say, f"    breakpoint() at {result.breakpoint} does not stop under test; it does in: {opened}")
+        ]
     if result.status not in ("failed", "not started") or result.suffers:
         return lines
     if finding and result.status == "failed":
