@@ -111,14 +111,15 @@ def test_on_a_terminal_the_names_are_there_and_a_breakpoint_stops():
                 terminal.wait_for(answer)
             terminal.type("sorted(name for name in dir() if name in ('main', 'say', 'agrees'))\n")
             terminal.wait_for("\n[]")
+            terminal.type(CTRL_C)
+            terminal.wait_for("KeyboardInterrupt")
+            terminal.wait_for(">>> ")
             terminal.type("program(x, axis)\n")
             terminal.wait_for("(Pdb) ")
             terminal.type("total.shape\n")
             terminal.wait_for("(1, 4)")
             terminal.type("c\n")
             terminal.wait_for(">>> ")
-            terminal.type(CTRL_C)
-            terminal.wait_for("KeyboardInterrupt")
             terminal.type(CTRL_D)
             assert terminal.end() == 1
 

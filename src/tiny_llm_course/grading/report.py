@@ -206,10 +206,10 @@ def _details(result: TaskResult, package: str) -> list[Line]:
                 lines.append(partial(say, f"    Your output equals what you get when {fact}.", bold=True))
                 lines.append(partial(say, f"    {question}"))
         lines += _prints(*result.prints, result.passed + result.failed)
-    place = f"code {where(task.target, package)} · read {chapter(task)} · hint: pdm run hint {task.id}"
+    place, hint = f"code {where(task.target, package)} · read {chapter(task)}", f"hint: pdm run hint {task.id}"
     if package == LEARNERS and result.status == "failed" and finding and finding.check:
-        place += f" · look: pdm run case {task.id}"
-    return [*lines, partial(say, f"    {place}")]
+        return [*lines, partial(say, f"    {place}"), partial(say, f"    look: pdm run case {task.id} · {hint}")]
+    return [*lines, partial(say, f"    {place} · {hint}")]
 
 
 def verdict(result: TaskResult) -> str:
