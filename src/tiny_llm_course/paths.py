@@ -1,7 +1,9 @@
 """Where the parts of the checkout are; TINY_LLM_ROOT names another one, such as the harness's tests have."""
 
 import os
+import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +16,14 @@ BOOK = ROOT / "book"
 REGISTRY = ROOT / "src" / "tiny_llm_course" / "course" / "tasks"  # a file a week
 MODELS = ROOT / "models"
 EMBEDDED_MODEL = MODELS / "tiny-qwen3"
+
+
+def typed(file: Path) -> str:
+    """A file in a command that somebody shall type: as seen from the folder that they stand in."""
+    with suppress(OSError):  # that folder is gone
+        if Path.cwd().is_relative_to(ROOT):
+            return shlex.quote(os.path.relpath(file))
+    return shlex.quote(str(file))
 
 
 def make_importable() -> None:

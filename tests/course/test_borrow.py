@@ -65,7 +65,7 @@ def test_a_borrowed_task_is_not_passed(fresh):
     done = run("test 1.1", fresh)
     assert done.returncode == 1
     assert f"⇢ {MEAN}: borrowed (pdm run return 1.1.1 to write it yourself)\n" in done.stdout
-    assert done.stdout.endswith("\n1 of 3 tasks passed. Next: pdm run status\n")
+    assert done.stdout.endswith("\n1 of 3 tasks passed. Next: 1.2.1 Standard scores.\n")
     alone = run("test 1.1.1", fresh)
     assert (alone.returncode, alone.stdout.splitlines()[-1]) == (1, "0 of 1 task passed. Next: pdm run return 1.1.1")
     both = run("test 1.1.1 1.1.3", fresh).stdout

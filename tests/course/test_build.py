@@ -7,7 +7,9 @@ import pytest
 from tests.course.native_course import run, write_course
 
 from tiny_llm_course.course.findings import Kind
+from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.grading import build as building
+from tiny_llm_course.programs.packages import LearnerError
 from tiny_llm_course.testkit.marks import needs
 
 pytestmark = needs("compiler")
@@ -81,6 +83,19 @@ def test_a_build_has_a_limit_of_its_own(package):
     finding = building.build(package, RECIPE, seconds=0.3)
     assert finding is not None
     assert finding.headline.endswith("cannot be built: still running after 0.3 s, the limit of a build")
+
+
+def test_what_runs_without_its_tests_is_built_first(package, monkeypatch, capsys):
+    monkeypatch.setattr(building, "recipes", lambda task: [RECIPE])
+    monkeypatch.setattr(building, "SOLUTION", package)
+    tasks = load_course().tasks()[:1]
+    building.must_be_built(tasks, package)
+    building.must_be_built(tasks, package)
+    assert capsys.readouterr().err == "Building src/tiny_llm/extension ...\n", "once, as nothing has changed"
+    assert runs(package) == 1
+    write(package, "x + y;", "x + z;")
+    with pytest.raises(LearnerError, match=r"add\.cpp:5 does not compile: .*\n  return x \+ z;"):
+        building.must_be_built(tasks, package)
 
 
 def test_the_verdicts_of_a_task_that_is_built_first(tmp_path):

@@ -12,8 +12,8 @@ torch_is_here = importlib.util.find_spec("torch") is not None
 
 
 def test_a_missing_recording_names_the_command(tmp_path):
-    with pytest.raises(LookupError, match="pdm run dev record"):
-        Recordings(tmp_path / "none.npz", "recorded").answer("test", lambda torch, x: x, mx.ones(2))
+    with pytest.raises(LookupError, match=r"pdm run dev record --week 2 --day 3$"):
+        Recordings(tmp_path / "week2" / "torch_day3.npz", "recorded").answer("test", lambda torch, x: x, mx.ones(2))
 
 
 @pytest.mark.skipif(not torch_is_here, reason="not run here: PyTorch is not installed")

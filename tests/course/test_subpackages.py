@@ -146,7 +146,7 @@ def test_both_are_graded_named_and_borrowed(root):
     edit(root, "scale.metal", ERROR, "y = x;")
     assert run(root, "test 1.1").count("Your output equals what you get when nothing is multiplied.") == 2
     edit(root, "scale.metal", "y = x;", "y = twice(twice(x));")
-    assert "1.1.2 scale: failed, 1 of 1 checks; this task is right, 1.1.1 which it uses is not" in run(root, "test 1.1")
+    assert "1.1.2 scale: 1 of 1 check failed; this task is right, 1.1.1 which it uses is not" in run(root, "test 1.1")
     run(root, "borrow 1.1.1 1.1.2")
     assert run(root, "test 1.1").count("borrowed (pdm run return") == 2
     run(root, "return 1.1.2")

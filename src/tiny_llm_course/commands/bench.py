@@ -12,8 +12,10 @@ import click
 from ..course.registry import UsageError, load_course, with_commands
 from ..course.requirements import in_words, missing
 from ..course.selection import by_day
+from ..grading.build import must_be_built
 from ..grading.day import grade_day
 from ..learner import progress
+from ..paths import LEARNER, SOLUTION
 from ..programs.packages import LearnerError
 from ..terminal.screen import USUAL, columns, say
 from . import out_file
@@ -50,6 +52,7 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None) -> i
     if not solution:
         with _waiting("grading what is measured"):
             _must_pass(measurement)
+    must_be_built(measurement.uses, SOLUTION if solution else LEARNER)
     package = benches.choose(solution)
     with _waiting("measuring, up to 20 seconds"):
         found = benches.run(measurement, package, quick)

@@ -7,7 +7,7 @@ import subprocess
 import click
 
 from ..course.registry import UsageError
-from ..paths import ROOT
+from ..paths import ROOT, typed
 
 
 @click.command(short_help="Run all that CI runs.")
@@ -18,7 +18,7 @@ def check() -> int:
     if bash is None:
         raise UsageError("This needs bash, which is not on the PATH. Without it:", "pdm run test-all")
     if not script.is_file():
-        raise UsageError("There is no .ci/run in this checkout. To get it back:", "git restore .ci/run")
+        raise UsageError("There is no .ci/run in this checkout. To get it back:", f"git restore {typed(script)}")
     # The script finds the environment by itself, as it does in CI.
     environment = {name: value for name, value in os.environ.items() if name not in ("PDM_PROJECT_ROOT", "PYTHONPATH")}
     return 1 if subprocess.run([bash, str(script)], cwd=ROOT, env=environment).returncode else 0

@@ -15,6 +15,7 @@ from ..terminal.screen import columns, say
 from .bench import bench
 from .book import book
 from .borrow import borrow, give_back
+from .case import case
 from .check import check, doctor
 from .compare.command import compare
 from .dev import dev
@@ -31,11 +32,11 @@ from .train import train
 from .watch.command import watch
 
 COMMANDS: tuple[click.Command, ...] = (
-    *(test, watch, status, hint, compare, borrow, give_back, reset, generate, chat, bench, train),
+    *(test, watch, status, hint, case, compare, borrow, give_back, reset, generate, chat, bench, train),
     *(tour, book, sync, doctor, export, check, dev),
 )
 SECTIONS = {
-    "Every day": ("test", "watch", "status", "hint"),
+    "Every day": ("test", "watch", "status", "hint", "case"),
     "When a task has passed, or will not": ("compare", "borrow", "return", "reset"),
     "What you have built": ("generate", "chat", "bench", "train"),
     "The course": ("tour", "book", "sync", "doctor", "export"),

@@ -58,7 +58,7 @@ def status(names: tuple[str, ...], week: int | None, day: int | None, everything
 def _show_week(week: Week, board: Mapping[str, Standing], unfolded: set[tuple[int, int]], width: int) -> None:
     tasks = [task for day in week.days for task in day.tasks]
     say(f"Week {week.number}: {week.title}", bold=True, cut=True)
-    say(f"  {_done(tasks, board)} tasks done{_left(tasks, board, ', ', ' to go')}")
+    say(f"  {_done(tasks, board)} task{'s' * (len(tasks) != 1)} done{_left(tasks, board, ', ', ' to go')}")
     if len(load_course().weeks) > 1 and not any(number == week.number for number, _ in unfolded):
         return
     for day in week.days:

@@ -28,7 +28,7 @@ from .options import Finite, names_of_tasks
 @click.command(short_help="Grade all that you have started, a task, a day or a week.")
 @names_of_tasks
 @click.option("--solution", is_flag=True, help="Grade solutions/tiny_llm instead of src/tiny_llm.")
-@click.option("--full", is_flag=True, help="Show pytest's own output, without limits of time and memory.")
+@click.option("--full", is_flag=True, help="Show pytest's own output, with arrays; no limits of time and memory.")
 @click.option(
     "--oracle",
     type=click.Choice(["recorded", "torch"]),
@@ -57,7 +57,8 @@ def test(
     for text in hiding().values():
         say(f"{text} Rename it, or move it out of src.", colour="yellow", err=True)
     if full:
-        return run_pytest(tasks, ["--oracle", oracle, *(["--solution"] * solution), *pytest_args])
+        plugin = ["-p", "tiny_llm_course.grading.full"]
+        return run_pytest(tasks, [*plugin, "--oracle", oracle, *(["--solution"] * solution), *pytest_args])
     limits = Limits(time_limit, int(memory_limit * 2**30))
     package = (SOLUTION if solution else LEARNER).relative_to(ROOT).as_posix()
     everything = not names and week is None

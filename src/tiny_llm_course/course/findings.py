@@ -35,7 +35,7 @@ class Finding:
     `headline` says what is wrong, `lines` show it, `case` names the inputs, `size` counts their elements, `frames` are
     the learner's own lines on the way to an exception, innermost last, `blocker` is the task to be written (or to be
     made to end) first, `place` is where the fault of a file is that cannot be imported or built, `indirect` says that
-    what was expected came from the learner's own program (a property), not from an oracle.
+    what was expected came from the learner's own program (a property), not from an oracle, `check` is the test's name.
     """
 
     kind: Kind
@@ -47,6 +47,7 @@ class Finding:
     blocker: str = ""
     place: str = ""
     indirect: bool = False
+    check: str = ""
 
     def text(self) -> str:
         """The finding as an editor's test runner shows it."""

@@ -4,11 +4,10 @@ import re
 from functools import cache
 from pathlib import Path
 
-from ..paths import BOOK, REGISTRY, ROOT, TESTS
+from ..paths import BOOK, REGISTRY, ROOT, TESTS, typed
 from .nouns import Day, Task
 from .registry import UsageError, load_course
 
-BRING_BACK = "Bring it back: git checkout -- tests"
 SHARED = re.compile(r"^from tests\.(\w+)\.(\w+) import", re.MULTILINE)
 ASKS_PYTORCH = re.compile(r"^def test_\w+\([^)]*\bpytorch\b", re.MULTILINE)
 
@@ -104,9 +103,13 @@ def must_be_there(day: Day) -> None:
     """Raise a UsageError if a file that grading cannot do without is none."""
     for file in day_files(day):
         if not file.is_file():
-            raise UsageError(f"{name_of(file)} is missing. {BRING_BACK}")
+            raise UsageError(f"{name_of(file)} is missing. {_bring_back()}")
 
 
 def no_check(day: Day, task: str) -> UsageError:
     """What to raise if the tests of a day have lost a task's checks."""
-    return UsageError(f"{name_of(tests_path(day))} holds no check of {task}. {BRING_BACK}")
+    return UsageError(f"{name_of(tests_path(day))} holds no check of {task}. {_bring_back()}")
+
+
+def _bring_back() -> str:
+    return f"Bring it back: git checkout -- {typed(TESTS)}"

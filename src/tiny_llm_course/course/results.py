@@ -25,6 +25,7 @@ class TaskResult:
     mistakes: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # name, fact, question
     culprits: tuple[str, ...] = ()  # the tasks it uses, if it is right with the solution's in their place
     prints: tuple[int, tuple[str, ...]] = (0, ())
+    breakpoint: str = ""  # the line that calls breakpoint(): `src/tiny_llm/basics.py:12`
     code: str = ""  # the fingerprint of the code, if all of its checks were to be run
     stub: bool = False  # nobody has finished it
     borrowed: bool = False

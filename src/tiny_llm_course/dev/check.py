@@ -107,7 +107,7 @@ def _figures(proofs: list[Proof], claims: list[Claims]) -> dict[str, dict[str, i
 def _summary(proofs: list[Proof], claims: list[Claims], problems: list[str]) -> str:
     p, c = partial(total, proofs), partial(total, claims)
     return (
-        f"{len(proofs)} tasks, {p('checks')} checks: {p('fail_on_stub')} fail on the stubs, "
+        f"{len(proofs)} task{'s' * (len(proofs) != 1)}, {p('checks')} checks: {p('fail_on_stub')} fail on the stubs, "
         f"{p('pass_on_solution')} pass on the solution; {p('wrong')} wrong programs: {p('caught')} caught, "
         f"{p('named')} named; {c('caught')} faults seen by later tasks: {c('traced')} traced; "
         f"{c('two_mistakes')} programs with two mistakes: {c('false_claims')} false claims; "

@@ -20,7 +20,7 @@ from ..course.places import (
 )
 from ..course.registry import load_course
 from ..doctor.git import ask_git
-from ..paths import BOOK, SOLUTION
+from ..paths import BOOK, SOLUTION, typed
 from ..source.languages import language_of_target
 from .book.quizzes import load_quiz
 
@@ -86,5 +86,5 @@ def _chapter(day: Day) -> Iterator[str]:
 def _no(day: Day, what: str, file: Path, command: str = "") -> str:
     """A file that is not there: git brings back what it knows, and `new-day` makes what a day begins with."""
     if ask_git("ls-files", "--error-unmatch", name_of(file)).returncode == 0:
-        command = f"git restore {name_of(file)}"
+        command = f"git restore {typed(file)}"
     return f"{day.name}: no {what} {name_of(file)} ({command or f'pdm run dev new-day {day.name}'})"

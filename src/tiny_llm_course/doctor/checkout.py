@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ..paths import EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION
+from ..paths import EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, typed
 from ..source.package import files_of
 from .git import ask_git
 from .lines import Check, Line
@@ -47,7 +47,7 @@ def files() -> Iterator[Line]:
     try:
         days = load_course().days()
     except (OSError, ValueError) as error:
-        fix = f"git restore {REGISTRY.relative_to(ROOT).as_posix()}"
+        fix = f"git restore {typed(REGISTRY)}"
         yield Line("files", f"the list of tasks cannot be read: {error}.", fix=fix, stops=True)
         return
     wanted = [LEARNER / file for file in files_of(SOLUTION)]
@@ -65,7 +65,7 @@ def model() -> Iterator[Line]:
     """Whether the model that comes with the course is there."""
     name = EMBEDDED_MODEL.relative_to(ROOT).as_posix()
     config, weights = EMBEDDED_MODEL / "config.json", EMBEDDED_MODEL / "model.safetensors"
-    fix = f"git restore {name}"
+    fix = f"git restore {typed(EMBEDDED_MODEL)}"
     if not config.exists() and not weights.exists():
         if ask_git("ls-files", "--error-unmatch", f"{name}/config.json").returncode == 0:
             yield Line("model", f"{name} is missing.", fix=fix)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..paths import LEARNER, ROOT
+from ..paths import LEARNER, ROOT, typed
 from .git import ask_git
 
 
@@ -21,7 +21,7 @@ def restoring(files: Iterable[Path]) -> dict[str, list[str]]:
             by_reset[task] = name
         else:
             by_git.append(name)
-    found = {f"git restore {' '.join(by_git)}": by_git} if by_git else {}
+    found = {f"git restore {' '.join(typed(ROOT / name) for name in by_git)}": by_git} if by_git else {}
     return found | ({f"pdm run reset {' '.join(by_reset)}": list(by_reset.values())} if by_reset else {})
 
 

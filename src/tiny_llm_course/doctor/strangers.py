@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from ..paths import COURSE, LEARNER, ROOT, TESTS
+from ..paths import COURSE, LEARNER, ROOT, TESTS, typed
 from .lines import Line
 
 SOURCES = LEARNER.parent
@@ -59,5 +59,4 @@ def strangers() -> Iterator[Line]:
 
 
 def _aside(path: Path) -> str:
-    name = path.relative_to(ROOT).as_posix()
-    return f"mv {name} {name}.old"
+    return f"mv {typed(path)} {typed(path.with_name(f'{path.name}.old'))}"

@@ -14,7 +14,8 @@ import mlx.core as mx
 
 from ..checkpoints.checkpoint import Checkpoint, load_checkpoint
 from ..course.nouns import Target
-from ..course.registry import UsageError, with_commands
+from ..course.registry import UsageError, load_course, with_commands
+from ..grading.build import must_be_built
 from ..grading.outside_tests import learners_code
 from ..learner import progress
 from ..paths import EMBEDDED_MODEL, LEARNER, ROOT, SOLUTION
@@ -72,6 +73,7 @@ class Engine:
         self.package = SOLUTION if solution else LEARNER
         self.borrowed = () if solution else progress.borrowed_tasks()
         self._name = SOLUTION_NAME if solution else "tiny_llm"
+        must_be_built([load_course().task(task) for task in self.stage.needs], self.package)
         if solution:
             load_solution()
         else:
@@ -162,7 +164,7 @@ class Engine:
         if late:
             answer.stopped = f"after a minute (--max-tokens {USUAL_TOKENS} goes on)"
         elif answer.tokens == (max_tokens or USUAL_TOKENS):
-            answer.stopped = f"length limit ({answer.tokens} tokens)"
+            answer.stopped = f"length limit ({answer.tokens} token{'s' * (answer.tokens != 1)})"
         elif len(prompt) + answer.tokens >= self.context_length:
             answer.stopped = f"the context is full ({self.context_length} tokens)"
         else:

@@ -24,7 +24,9 @@ from ..course.findings import Finding, Kind, shortened
 from ..course.nouns import Task
 from ..course.registry import load_course
 from ..course.requirements import compiler, missing
-from ..paths import ROOT
+from ..paths import ROOT, SOLUTION
+from ..programs.packages import LearnerError
+from ..terminal.screen import say
 from .limits import run_command
 
 SECONDS = 300.0  # that a build may take
@@ -49,6 +51,16 @@ def build_for(
         if failure := next(filter(None, failures), None):
             found |= {task: failure for task, names in wanted.items() if recipe in names}
     return found
+
+
+def must_be_built(tasks: Sequence[Task], package: Path) -> None:
+    """Build what running some tasks of a package needs; of what is borrowed, the solution's too.
+
+    Raises:
+        LearnerError: it cannot be built.
+    """
+    for finding in build_for(tasks, dict.fromkeys([package, SOLUTION])).values():
+        raise LearnerError("\n  ".join([finding.headline, *finding.lines]))
 
 
 def recipes(task: Task) -> list[str]:
@@ -77,6 +89,8 @@ def build(
             if built_from.is_file() and built_from.read_text(encoding="utf-8") == state:
                 return None
             built_from.unlink(missing_ok=True)
+            if threading.current_thread() is threading.main_thread():  # and not behind a screen that others draw
+                say(f"Building {folder} ...", err=True)
             why = run_command(
                 [sys.executable, str(program), str(out)],
                 seconds,

@@ -24,6 +24,7 @@ from ..course.registry import load_course
 from ..learner import progress
 from ..programs.packages import NotImportable, program
 from ..testkit.variants import Variant, load_variants
+from .breakpoints import Breakpoints
 from .diagnosis import finding_of
 from .own_processes import signal_no_others
 from .own_settings import OWN_SETTINGS
@@ -97,6 +98,11 @@ class Reporter:
         config.stash[BROKEN] = {module: Finding.from_json(data) for module, data in self.job.broken.items()}
         config.stash[IMPORTING] = lambda module: self.send("importing", module=module)
 
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Take the debugger's place, after pytest has."""
+        self.breakpoints = Breakpoints(graded_package(session.config))
+        self.breakpoints.install()
+
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(
         self, collector: pytest.Collector
@@ -124,6 +130,7 @@ class Reporter:
         task = item.stash[TASK]
         if task.id != self.current:
             self.current = task.id
+            self.breakpoints.place = ""
             self.send("task", task=task.id)
         self.send("begins", check=item.name)
         result = yield
@@ -170,6 +177,7 @@ class Reporter:
         if report.when == "call" or report.failed:
             task = item.stash[TASK]
             finding = item.stash.get(FINDING, None) if report.failed else None
+            finding = finding and dataclasses.replace(finding, check=item.name)
             if finding and (finding.blocker or finding.place):
                 self.settled.add(task.id)
             elif report.failed:
@@ -183,6 +191,7 @@ class Reporter:
                 outcome=report.outcome,
                 finding=finding.to_json() if finding else None,
                 prints=[prints.count, prints.lines],
+                breakpoint=self.breakpoints.place,
             )
         return report
 

@@ -78,7 +78,7 @@ def death(why: str, trace: Trace, check: str, wrote: str = "") -> Finding:
     told = [f"wrote     {shortened(line)}" for line in lines]
     if trace.computing:
         told.insert(0, "after your code had returned, while its result was computed")
-    return Finding(Kind.STOPPED, why, (*told, *[f"check     {check}"] * bool(check)), frames=trace.frames)
+    return Finding(Kind.STOPPED, why, (*told, *[f"check     {check}"] * bool(check)), frames=trace.frames, check=check)
 
 
 def death_of_import(why: str, trace: Trace, module: str, package: Path) -> tuple[str, Finding]:

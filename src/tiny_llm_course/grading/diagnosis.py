@@ -1,9 +1,12 @@
 """What an exception of a graded test means to the learner."""
 
+import contextlib
 import dataclasses
+import io
 import itertools
 import os
 import re
+import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +20,7 @@ from ..programs.packages import NotImportable
 from ..testkit.cases import CASE_NOTE
 from ..testkit.errors import course_fault, of_the_course
 
+SUGGESTION = re.compile(r"\. Did you [^\x1b\n]*")
 MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
 
 
@@ -37,7 +41,7 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     if isinstance(error, SystemExit):
         return Finding(Kind.STOPPED, f"your code left the program with sys.exit({error.code!r})", frames=frames)
     if frames:
-        return Finding(Kind.RAISED, f"raised {name}: {first_line(error)}".rstrip(": "), case=case, frames=frames)
+        return Finding(Kind.RAISED, _raised(error, package), case=case, frames=frames)
     if of_the_course(error):
         return course_fault(error, case)
     if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
@@ -49,6 +53,16 @@ def finding_of(error: BaseException, package: Path) -> Finding:
         return Finding(Kind.RAISED, f"cannot be called: {first_line(error)}", case=case)
     # Not in the learner's lines: MLX computing what they returned, or a check that could not cope with it.
     return Finding(Kind.RAISED, f"{name} after your code returned: {first_line(error)}", case=case, indirect=not case)
+
+
+def _raised(error: BaseException, package: Path) -> str:
+    """What the learner's lines raised: of an assert without words its line, of input() that it cannot be asked for."""
+    said, line = first_line(error), _own(error, package)[-1].line or ""
+    if isinstance(error, EOFError) and "input(" in line:
+        return "asks for input(), and there is no terminal to answer on"
+    if isinstance(error, AssertionError) and not said and line.startswith("assert"):
+        said = shortened(line)
+    return f"raised {type(error).__name__}: {said}".rstrip(": ")
 
 
 def _stub_of(error: BaseException) -> Task | None:
@@ -125,4 +139,15 @@ def first_line(error: BaseException) -> str:
     except Exception:
         return "(its message cannot be printed)"
     beginning = message[: 100 * WIDTH].strip()  # of perhaps a hundred million characters
-    return shortened((beginning.splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", ""))
+    line = (beginning.splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", "")
+    return shortened(line + _suggestion(error))
+
+
+def _suggestion(error: BaseException) -> str:
+    """Python's own ". Did you mean: 'query'?", which it finds only when it prints an error."""
+    if not isinstance(error, NameError | AttributeError | ImportError):
+        return ""
+    with contextlib.redirect_stderr(io.StringIO()) as printed, contextlib.suppress(Exception):
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    found = SUGGESTION.findall(printed.getvalue())
+    return found[-1] if found else ""

@@ -145,6 +145,7 @@ class ChildProcess:
                     result.add(Finding.from_json(event["finding"]))
                 count, lines = event["prints"]
                 result.prints = (count, tuple(lines))
+                result.breakpoint = event["breakpoint"]
             case "mistakes":
                 results[event["task"]].mistakes = [tuple(m) for m in event["found"]]
                 results[event["task"]].culprits = tuple(event["culprits"])

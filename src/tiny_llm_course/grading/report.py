@@ -11,6 +11,7 @@ from ..course.places import chapter
 from ..course.registry import load_course
 from ..course.requirements import missing
 from ..course.results import SETTLED, TaskResult
+from ..learner.board import State, next_task, standings
 from ..paths import LEARNER, ROOT
 from ..source.written import where
 from ..terminal.screen import say
@@ -48,7 +49,7 @@ def faults(results: Iterable[TaskResult]) -> dict[str, Finding]:
 def report_fault(fault: Finding) -> None:
     """Print why a file cannot be imported."""
     say(f"✗ {fault.headline}", colour="red", bold=True)
-    for line in _facts(fault):
+    for line in facts(fault):
         line()
 
 
@@ -94,7 +95,7 @@ def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[
             room.rows += len(alike) - 1
         else:
             report_task(alike[0], package, room)
-    room.rows -= sum(1 + len(_facts(fault)) for fault in broken.values())
+    room.rows -= sum(1 + len(facts(fault)) for fault in broken.values())
     if not room.several:
         _report_references(results)
         _report_day(results, package, broken)
@@ -124,7 +125,7 @@ def _report_day(results: Sequence[TaskResult], package: str, broken: Mapping[str
     elif all(result.borrowed for result in results):
         line += f" Next: pdm run return {' '.join(r.task.id for r in results)}"
     elif package == LEARNERS:
-        line += " Next: pdm run status"
+        line += f" Next: {_after_all_passed()}"
     say(line, colour="green" if passed and all(r.status in ("passed", "not run here") for r in results) else None)
 
 
@@ -143,7 +144,7 @@ def report_sum(results: Sequence[TaskResult], package: str) -> None:
     if following := _following(results, {}):
         line += f" Next: {following[0]}."
     elif package == LEARNERS:
-        line += " Next: pdm run status"
+        line += f" Next: {_after_all_passed()}"
     say(line, bold=True)
 
 
@@ -152,6 +153,12 @@ def _following(results: Sequence[TaskResult], broken: Mapping[str, Finding]) -> 
     unfinished = [load_course().task(r.first) for r in results if r.status not in SETTLED]
     labels = [task.label for task in unfinished if not missing(task.requires)]
     return [*(f"mend {place}" for place in {**broken, **faults(results)}), *labels]
+
+
+def _after_all_passed() -> str:
+    """The next task of the course, by name; where there is none, or a borrowed one, the board says more."""
+    task = next_task(board := standings())
+    return f"{task.label}." if task and board[task.id].state is not State.BORROWED else "pdm run status"
 
 
 def _report_alike(results: Sequence[TaskResult]) -> None:
@@ -184,23 +191,30 @@ def report_task(result: TaskResult, package: str, room: Room | None = None) -> N
 
 def _details(result: TaskResult, package: str) -> list[Line]:
     task, finding = result.task, result.finding
-    if result.status not in ("failed", "not started") or result.suffers:
-        return []
     lines = []
+    if result.breakpoint and result.status in ("passed", "failed"):
+        opened = f"pdm run case {task.id}" if result.status == "failed" else "pdm run python"
+        lines = [
+            partial(say, f"    breakpoint() at {result.breakpoint} does not stop under test; it does in: {opened}")
+        ]
+    if result.status not in ("failed", "not started") or result.suffers:
+        return lines
     if finding and result.status == "failed":
-        lines += [partial(say, f"    {finding.headline}"), *_facts(finding)]
+        lines = [partial(say, f"    {finding.headline}"), *facts(finding), *lines]
         if finding.kind != Kind.FORBIDDEN:
             for _, fact, question in result.mistakes:
                 lines.append(partial(say, f"    Your output equals what you get when {fact}.", bold=True))
                 lines.append(partial(say, f"    {question}"))
         lines += _prints(*result.prints, result.passed + result.failed)
-    place = f"code {where(task.target, package)} · read {chapter(task)} · hint: pdm run hint {task.id}"
-    return [*lines, partial(say, f"    {place}")]
+    place, hint = f"code {where(task.target, package)} · read {chapter(task)}", f"hint: pdm run hint {task.id}"
+    if package == LEARNERS and result.status == "failed" and finding and finding.check:
+        return [*lines, partial(say, f"    {place}"), partial(say, f"    look: pdm run case {task.id} · {hint}")]
+    return [*lines, partial(say, f"    {place} · {hint}")]
 
 
 def verdict(result: TaskResult) -> str:
     """A task's status in words, with its checks counted."""
-    count = f"{result.failed} of {result.checks} checks"
+    count = f"{result.failed} of {result.checks} check{'s' * (result.checks > 1)} failed"
     match result.status:
         case "passed":
             checks = f"passed, {result.checks} check{'s' * (result.checks > 1)}"
@@ -216,18 +230,20 @@ def verdict(result: TaskResult) -> str:
         case "not run":
             return f"not run, {result.passed} of {result.checks} checks passed before the tests were stopped"
         case "failed" if result.culprits:
-            return f"failed, {count}; this task is right, {' and '.join(result.culprits)} which it uses is not"
+            are = "are" if len(result.culprits) > 1 else "is"
+            return f"{count}; this task is right, {' and '.join(result.culprits)} which it uses {are} not"
         case "borrowed":
             return f"borrowed (pdm run return {result.task.id} to write it yourself)"
         case "failed" if result.finding and result.finding.place:
             return f"failed, {result.finding.barred}"
         case "failed" if result.passed + result.failed == result.checks:
-            return f"failed, {count}"
+            return count
         case status:
             return status
 
 
-def _facts(finding: Finding) -> list[Line]:
+def facts(finding: Finding) -> list[Line]:
+    """What shows that a finding is true, below its headline."""
     lines = [
         partial(say, f"      {line}", cut=finding.kind in (Kind.NOT_BUILT, Kind.NO_IMPORT)) for line in finding.lines
     ]

@@ -5,6 +5,7 @@ default), computed and compared with the recording (`torch`), or computed and re
 """
 
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,9 @@ class Recordings:
         """`function(torch, *args, **kwargs)`, each MLX array handed over as a float32 torch tensor."""
         key = f"{test}/{_fingerprint(args, kwargs)}"
         if self.mode != "record" and key not in self._stored:
-            how = "pdm run dev record --week W --day D"
+            # tests/week1/torch_day3.npz
+            numbers = re.findall(r"(week|day)(\d+)", f"{self.path.parent.name} {self.path.stem}")
+            how = " ".join(["pdm run dev record", *(f"--{word} {number}" for word, number in numbers)])
             raise LookupError(f"PyTorch's answer to {test} is not in {self.path.name}. Record it: {how}")
         if self.mode == "recorded":
             return self._stored[key].astype(np.float64)

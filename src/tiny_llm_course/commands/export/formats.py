@@ -35,7 +35,11 @@ def as_gradescope(days: Sequence[GradedDay], source: Provenance) -> str:
     verdicts = [verdict for graded in days for verdict in graded.verdicts]
     passed = sum(v.status == "passed" for v in verdicts)
     absent = sum(v.status == "not run here" for v in verdicts)
-    output = [f"{passed} of {len(verdicts)} tasks passed" + f", {absent} not run here" * bool(absent) + "."]
+    output = [
+        f"{passed} of {len(verdicts)} task{'s' * (len(verdicts) != 1)} passed"
+        + f", {absent} not run here" * bool(absent)
+        + "."
+    ]
     if source.git and source.git.changed:
         output.append(f"The course's own files are changed: {', '.join(source.git.changed)}")
     tests = [

@@ -83,7 +83,7 @@ def _details(result: TaskResult) -> list[str]:
         line for _, fact, ask in result.mistakes for line in (f"Your output equals what you get when {fact}.", ask)
     ]
     case = [f"case: {finding.case}"] if finding.case else []
-    count = f"{result.passed} of {result.checks} checks passed"
+    count = f"{result.passed} of {result.checks} check{'s' * (result.checks != 1)} passed"
     return [finding.headline, *finding.lines, *case, *few(finding.frames), *facts, count]
 
 

@@ -1,0 +1,64 @@
+"""`pdm run case 1.1.2`: the failing case of a task, to be looked at in Python."""
+
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+
+import click
+
+from ..course.findings import Kind
+from ..course.nouns import Task
+from ..course.registry import load_course
+from ..course.selection import one_task
+from ..grading.console import INTERRUPTED
+from ..grading.day import grade_day
+from ..grading.report import Room, facts, faults, report_heading, report_results, verdict
+from ..learner import progress
+from ..paths import LEARNER, ROOT
+from ..terminal.screen import say
+
+
+@click.command(short_help="Look at a task's failing case in Python.")
+@click.argument("names", nargs=-1, metavar="1.1.2")
+def case(names: tuple[str, ...]) -> int:
+    """Look at a task's failing case in Python: its inputs, what was expected, and what your code gave.
+
+    They are there as variables, and your code as program: call it, and let a breakpoint() in it stop. Where there is
+    no terminal, the arrays are printed. The exit code is 0 if the task passes, 1 if there is a failing case.
+    """
+    task = one_task(names, "case", lambda task: progress.status_of(task.id) == "failed")
+    day = load_course().day(task.week, task.day)
+    (result,) = results = grade_day(day, tasks=[task])
+    progress.record(results)
+    if result.status == "passed":
+        say(f"✓ {task.label} passes: there is no failing case", colour="green")
+        return 0
+    found = result.finding
+    if result.status != "failed" or found is None or found.place or not found.check:
+        package = LEARNER.relative_to(ROOT).as_posix()
+        report_heading(day, package)
+        report_results(results, package, faults(results), Room.of([task]))
+        return 0 if result.status == "not run here" else 1
+    say(f"✗ {task.label}: {verdict(result)}", colour="red", bold=True)
+    for culprit in result.culprits:
+        say(f"    Look there first: pdm run case {culprit}")
+    if ended := found.kind == Kind.STOPPED:
+        for line in [partial(say, f"    {found.headline}"), *facts(found)]:
+            line()
+    return _open(task, found.check, ended)
+
+
+def _open(task: Task, check: str, ended: bool) -> int:
+    """Open the case in a Python of its own, which the person leaves; Ctrl-C is for that one."""
+    typing = sys.stdin.isatty() and sys.stdout.isatty()
+    words = ["-m", "tiny_llm_course.grading.console", task.id, check, str(int(ended))]
+    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        # -P: as when it is graded. Where `pdm run python` stands, too.
+        status = subprocess.run([sys.executable, "-P", *["-q", "-i"] * typing, *words], cwd=ROOT, env=env).returncode
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return INTERRUPTED if status == INTERRUPTED else 1

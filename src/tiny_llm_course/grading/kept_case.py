@@ -1,0 +1,146 @@
+"""The failing case of a check: its inputs, what was expected and what came, taken from the check where it stopped.
+
+Nothing is noted while checks run. The traceback of a failed check holds every function that it was in, with its
+variables: those of the test itself, and those of the test kit, where `function`, `formula`, `args` and `kwargs` are how
+the program was called, `before` its inputs as they were then, `actual` is what it gave and `expected` what it should.
+"""
+
+import dataclasses
+import inspect
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType, FunctionType, ModuleType
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from ..course.findings import shortened
+from ..course.places import name_of
+from ..paths import COURSE, LEARNER, TESTS
+from ..testkit.cases import dtype_word, shape_words, type_words
+from ..testkit.rounding import exact, to_float64
+
+NAMES = 12  # of a test's variables that are listed
+SOURCE = 12  # lines of a test that are shown
+ROWS = 12  # of an array
+COLUMNS = 100
+EDGE = 3  # numbers at both ends of an axis, where an array is too large
+
+
+@dataclasses.dataclass(frozen=True)
+class KeptCase:
+    """`names` is all that can be looked at, `listed` says what of it matters; `call` or else `source` how it was used.
+
+    `call` is what to type to see the same again, `source` the lines of a test that calls the program by itself.
+    """
+
+    names: dict[str, Any]
+    listed: tuple[str, ...]
+    call: str = ""
+    source: tuple[str, ...] = ()
+
+
+def kept_case(error: BaseException, program: Callable[..., Any]) -> KeptCase:
+    """The case in which a check has failed; `program` is the learner's, where the check does not say what it called."""
+    if isinstance(error, BaseExceptionGroup):  # hypothesis: the same inputs gave different answers
+        return kept_case(error.exceptions[0], program)
+    names: dict[str, Any] = {"program": program}
+    listed: dict[str, None] = {}
+    test: FrameType | None = None
+    call = ""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        file, variables = Path(frame.f_code.co_filename), frame.f_locals
+        if file.is_relative_to(LEARNER):  # what follows was called by the learner's code
+            break
+        if file.is_relative_to(TESTS) and not call:
+            test = frame
+            own = _ours(variables)
+            names |= _ours(frame.f_globals) | own
+            listed |= dict.fromkeys(name for name, value in own.items() if _is_told(name, value))
+        elif file.is_relative_to(COURSE / "testkit"):
+            if "formula" in variables:
+                called, call = _call(variables)
+                names = {name: value for name, value in names.items() if isinstance(value, ModuleType)} | called
+                listed = dict.fromkeys(name for name in called if name != "program")
+            told = {"expected": variables.get("expected"), "yours": variables.get("actual")}
+            told = {name: value for name, value in told.items() if value is not None or "actual" in variables}
+            names |= {name: value for name, value in told.items() if name == "yours" or value is not None}
+    listed |= dict.fromkeys(name for name in ("expected", "yours") if name in names)
+    source = () if call or test is None else _source(test)
+    order = sorted(listed, key=lambda name: name in ("expected", "yours"))
+    return KeptCase(names, tuple(order[-NAMES:]), call, source)
+
+
+def _ours(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the tests themselves, and pytest's names, which begin with @."""
+    return {name: value for name, value in variables.items() if not name.startswith(("_", "@", "test_"))}
+
+
+def _is_told(name: str, value: Any) -> bool:
+    return name != "case" and not isinstance(value, ModuleType | FunctionType | type)
+
+
+def _call(variables: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The inputs of a program that is held to a formula, by the formula's names, and how to call it with them."""
+    args, kwargs, formula = variables["args"], variables["kwargs"], variables["formula"]
+    bound = inspect.signature(formula).bind(*args, **kwargs)
+    for name, numbers in variables.get("before", {}).items():
+        value = bound.arguments.get(name)
+        if isinstance(value, mx.array) and not np.array_equal(numbers, to_float64(value), equal_nan=True):
+            bound.arguments[name] = mx.array(numbers.astype(np.float32)).astype(value.dtype)  # changed since
+    expected = variables.get("expected")
+    if expected is None:
+        a = [_as_float64(value) for value in bound.args]
+        k = {name: _as_float64(value) for name, value in bound.kwargs.items()}
+        with np.errstate(all="ignore"):
+            expected = formula(*a, **k, r=exact)
+    words = [f"{name}={name}" if name in kwargs else name for name in bound.arguments]
+    inputs = dict(bound.arguments)
+    return {**inputs, "program": variables["function"], "expected": expected}, f"program({', '.join(words)})"
+
+
+def _as_float64(value: Any) -> Any:
+    return to_float64(value) if isinstance(value, mx.array) else value
+
+
+def _source(frame: FrameType) -> tuple[str, ...]:
+    """The lines of the test's function, and where they stand."""
+    lines, first = inspect.getsourcelines(frame.f_code)
+    place = f"{name_of(Path(frame.f_code.co_filename))}:{first}"
+    text = [line.rstrip() for line in lines if line.strip()]
+    return (place, *text[:SOURCE], *["    ..."] * (len(text) > SOURCE))
+
+
+def words_of(value: Any) -> str:
+    """A value in one line: an array by dtype and shape, anything else by what it is."""
+    if isinstance(value, mx.array):
+        return f"{dtype_word(value.dtype)}, {shape_words(value.shape)}"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}, {shape_words(value.shape)} (NumPy)"
+    if value is None or isinstance(value, bool | int | float | str | bytes | list | tuple | dict | slice):
+        return shortened(ascii(value))
+    return type_words(value)
+
+
+def numbers_of(value: Any) -> list[str]:
+    """The rows of an array to be read; none of what is no array."""
+    if not isinstance(value, mx.array | np.ndarray):
+        return []
+    # NumPy has no bfloat16.
+    numbers = np.array(value.astype(mx.float32)) if isinstance(value, mx.array) else value
+    options: dict[str, Any] = {"precision": 4, "suppress_small": True, "max_line_width": COLUMNS}
+    rows = np.array2string(numbers, threshold=ROWS * EDGE * 2, edgeitems=EDGE, **options).splitlines()
+    return rows if len(rows) <= ROWS else [*rows[: ROWS - 1], "..."]
+
+
+def with_numbers(case: KeptCase) -> list[str]:
+    """All that is listed of a case, arrays with their numbers."""
+    widest = max(map(len, case.listed), default=0)
+    lines = []
+    for name in case.listed:
+        value = case.names[name]
+        lines.append(f"{name:<{widest}}  {words_of(value)}")
+        lines += [f"  {row}" for row in numbers_of(value)]
+    return lines
