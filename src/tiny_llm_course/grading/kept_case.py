@@ -2,7 +2,8 @@
 
 Nothing is noted while checks run. The traceback of a failed check holds every function that it was in, with its
 variables: those of the test itself, and those of the test kit, where `function`, `formula`, `args` and `kwargs` are how
-the program was called, `before` its inputs as they were then, `actual` is what it gave and `expected` what it should.
+the program was called, `inputs` and `named` how it was called once more, `values` what the inputs held before, `actual`
+is what it gave and `expected` what it should.
 """
 
 import dataclasses
@@ -50,6 +51,7 @@ def kept_case(error: BaseException, program: Callable[..., Any]) -> KeptCase:
     listed: dict[str, None] = {}
     test: FrameType | None = None
     call = ""
+    agreed: Mapping[str, Any] = {}
     for frame, _ in traceback.walk_tb(error.__traceback__):
         file, variables = Path(frame.f_code.co_filename), frame.f_locals
         if file.is_relative_to(LEARNER):  # what follows was called by the learner's code
@@ -61,9 +63,13 @@ def kept_case(error: BaseException, program: Callable[..., Any]) -> KeptCase:
             listed |= dict.fromkeys(name for name, value in own.items() if _is_told(name, value))
         elif file.is_relative_to(COURSE / "testkit"):
             if "formula" in variables:
+                agreed = variables
                 called, call = _call(variables)
                 names = {name: value for name, value in names.items() if isinstance(value, ModuleType)} | called
                 listed = dict.fromkeys(name for name in called if name != "program")
+            elif variables.get("inputs"):  # the same numbers in another layout
+                again = {"args": variables["inputs"], "kwargs": variables["named"]}
+                names |= _call({**agreed, **again})[0]
             told = {"expected": variables.get("expected"), "yours": variables.get("actual")}
             told = {name: value for name, value in told.items() if value is not None or "actual" in variables}
             names |= {name: value for name, value in told.items() if name == "yours" or value is not None}
@@ -86,7 +92,7 @@ def _call(variables: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """The inputs of a program that is held to a formula, by the formula's names, and how to call it with them."""
     args, kwargs, formula = variables["args"], variables["kwargs"], variables["formula"]
     bound = inspect.signature(formula).bind(*args, **kwargs)
-    for name, numbers in variables.get("before", {}).items():
+    for name, numbers in variables["values"].items():
         value = bound.arguments.get(name)
         if isinstance(value, mx.array) and not np.array_equal(numbers, to_float64(value), equal_nan=True):
             bound.arguments[name] = mx.array(numbers.astype(np.float32)).astype(value.dtype)  # changed since
