@@ -97,7 +97,7 @@ def test_the_figures_of_the_diagnosis(report):
 def test_the_table_counts(report):
     table = {row["task"]: row for row in report["tasks"]}
     assert table["1.1.1"]["problems"] == []
-    assert table["1.1.1"]["checks"] == table["1.1.1"]["fail_on_stub"] == table["1.1.1"]["pass_on_solution"] == 4
+    assert table["1.1.1"]["checks"] == table["1.1.1"]["fail_on_stub"] == table["1.1.1"]["pass_on_solution"] == 5
     line = table["1.1.3"]
     assert line["fail_on_stub"] == line["checks"] - 1
     assert line["pass_on_solution"] == line["checks"]

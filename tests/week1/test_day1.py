@@ -287,8 +287,7 @@ def test_task_2_linear_refuses_other_widths():
 @built
 def multi_head(query, key, value, num_heads, wq, wk, wv, wo, mask=None):
     layer = attention.SimpleMultiHeadAttention(query.shape[-1], num_heads, wq, wk, wv, wo)
-    given = [] if mask is None else [mask]
-    return lambda query, key, value: layer(query, key, value, *given)
+    return lambda query, key, value, mask: layer(query, key, value, *([] if mask is None else [mask]))
 
 
 def multi_head_inputs(seed, dtype=mx.float32, batch=2, length=4, keys=5, hidden=11, heads=3, dims=2):

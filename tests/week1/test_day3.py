@@ -197,10 +197,10 @@ def test_task_2_grouped_sweep():
     for n in sweep(N=131, K=20, G=20, L=257, X=4200, D=257):
         query, key, value = grouped_inputs(n.seed, mx.float32, (n.N,), n.K * n.G, n.K, n.L, n.L + n.X - 1, n.D)
         query, value = query * n.spread, value * n.spread
-        agrees(grouped, grouped64, query, key, value, seed=n)
+        agrees(grouped, grouped64, query, key, value, mask="causal", seed=n)
         if n.L * n.K * n.G * (n.L + n.X) < 10000:
             shape = *n.turn((), (n.N, 1), (n.K * n.G,), (n.N, n.K * n.G)), n.turn(n.L, 1), n.L + n.X - 1
-            scale, mask = n.turn(None, -0.7, 2.5), n.turn("causal", normals(n.seed)(*shape))
+            scale, mask = n.turn(None, -0.7, 2.5), n.turn(normals(n.seed)(*shape), None)
             agrees(grouped, grouped64, query, key, value, scale, mask, seed=n)
 
 
@@ -277,7 +277,7 @@ def up_to(max_seq_len):
             x.shape[-1], num_heads, num_kv_heads, head_dim, wq, wk, wv, wo, q_norm=q_norm, k_norm=k_norm,
             bq=bq, bk=bk, bv=bv, max_seq_len=max_seq_len, theta=theta, rms_norm_eps=eps,
         )  # fmt: skip
-        return lambda x: layer(x) if mask is None else layer(x, mask)
+        return lambda x, mask: layer(x) if mask is None else layer(x, mask)
 
     return qwen_attention
 

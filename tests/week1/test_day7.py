@@ -19,7 +19,7 @@ from tiny_llm import sampler
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, normals
+from tiny_llm_course.testkit.inputs import DTYPES, ids, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sweep
@@ -144,16 +144,16 @@ def test_task_1_penalty_pytorch(pytorch):
     agrees(sampler.penalize_repetition, penalty64, logits, TOKENS, 1.2, seed=5, expected=expected)
 
 
-def used(n, most=4):
-    """For each row of a sweep's case some tokens, some of them often."""
-    generator = np.random.default_rng(n.seed)
-    return [generator.integers(0, n.V, generator.integers(0, most)).tolist() for _ in range(n.N)]
+def used(n, size, most=3):
+    """For each row of a sweep's case up to `most` tokens, the vocabulary's last among them, and some of them often."""
+    return [ids(n.seed + row, size, (most + row) % (most + 1)) for row in range(n.N)]
 
 
 def test_task_1_penalty_sweep():
     for n in sweep(N=1100, V=4200, T=1100):
-        logits, penalty = normals(n.seed)(n.N, n.V, spread=n.spread), n.turn(1.3, 0.5, 1.0, 3.0, 0.9)
-        agrees(sampler.penalize_repetition, penalty64, logits, used(n, n.T + 1), penalty, seed=n)
+        size = n.turn(n.V, max(n.V, n.T)) if n.T <= 20 else 2 * n.T
+        logits, penalty = normals(n.seed)(n.N, size, spread=n.spread), n.turn(1.3, 0.5, 1.0, 3.0, 0.9)
+        agrees(sampler.penalize_repetition, penalty64, logits, used(n, size, n.T), penalty, seed=n)
 
 
 @property_test
@@ -216,6 +216,7 @@ def test_task_1_top_k_forbidden_tokens(k):
 def test_task_1_top_k_sweep():
     for n in sweep(N=1100, V=4200, K=1100):
         agrees(sampler.keep_top_k, top_k64, normals(n.seed)(n.N, n.V, spread=n.spread), n.K, seed=n)
+        agrees(sampler.keep_top_k, top_k64, normals(n.seed)(n.N, n.V + n.K), n.K, seed=n)
         agrees(sampler.keep_top_k, top_k64, normals(n.seed)(n.N, n.V), n.turn(1, n.V, max(1, n.V // 2)), seed=n)
 
 
@@ -494,7 +495,7 @@ def test_task_3_sampler_sweep():
     samplers = [sampler.make_sampler(**settings) for settings in SWEPT]
     mx.random.seed(0)
     for n in sweep(N=1100, V=4200):
-        logits, tokens = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1)), used(n)
+        logits, tokens = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1)), used(n, n.V)
         for sample, settings in zip(samplers, SWEPT, strict=True):
             case = f"float32, logits {n.N} x {n.V}, {words(settings)}, a sampler that was called before, seed {n.seed}"
             chosen = to_float64(choose(sample, logits, tokens, case)).astype(int)

@@ -35,7 +35,8 @@ class Finding:
     `headline` says what is wrong, `lines` show it, `case` names the inputs, `size` counts their elements, `frames` are
     the learner's own lines on the way to an exception, innermost last, `blocker` is the task to be written (or to be
     made to end) first, `place` is where the fault of a file is that cannot be imported or built, `indirect` says that
-    what was expected came from the learner's own program (a property), not from an oracle, `check` is the test's name.
+    what was expected came from the learner's own program (a property), not from an oracle, `check` is the test's name,
+    `swept` that the case is one of a sweep, whose sizes are for machines to find and not for learners to look at.
     """
 
     kind: Kind
@@ -48,6 +49,7 @@ class Finding:
     place: str = ""
     indirect: bool = False
     check: str = ""
+    swept: bool = False
 
     def text(self) -> str:
         """The finding as an editor's test runner shows it."""
@@ -73,12 +75,13 @@ class Finding:
         """Whether the case computes in float16 or bfloat16: a case's words begin with its dtype."""
         return self.case.startswith(("float16", "bfloat16")) and self.kind < Kind.NO_ERROR
 
-    def rank(self) -> tuple[bool, bool, bool, int, int, int]:
+    def rank(self) -> tuple[bool, bool, bool, int, bool, int, int]:
         """Smaller is told first: an oracle's before a property's, then float32, then by kind, then the smallest case.
 
-        That is the one of fewest elements, and of those the one of fewest words. The course's own faults come last.
+        That is an example before what a sweep draws, then the one of fewest elements, and of those the one of fewest
+        words. The course's own faults come last.
         """
-        return (self.kind == Kind.COURSE, self.indirect, self.narrow, self.kind, self.size, len(self.case))
+        return (self.kind == Kind.COURSE, self.indirect, self.narrow, self.kind, self.swept, self.size, len(self.case))
 
     def to_json(self) -> dict[str, Any]:
         """For the pipe between the child process and the harness."""

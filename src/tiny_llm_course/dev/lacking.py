@@ -53,7 +53,7 @@ def for_the_book(day: Day) -> Iterator[str]:
     if tests_path(day).is_file():
         tests = tests_path(day).read_text(encoding="utf-8")
         for task in day.tasks:
-            if f"def test_{task.tests}_sweep(" not in tests:  # DESIGN's sizes on purpose, `testkit/sizes.py`
+            if f"def test_{task.tests}_sweep(" not in tests:
                 yield f"{task.id}: no sweep, test_{task.tests}_sweep ({name_of(tests_path(day))})"
     recordings = recordings_path(day)
     if tests_path(day).is_file() and asks_pytorch(day) and not recordings.is_file():

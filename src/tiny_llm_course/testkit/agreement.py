@@ -64,7 +64,7 @@ def agrees(
     def check(run: Callable[..., Any], which: str = "", *inputs: Any, **named: Any) -> None:
         told = f"{case}{which and ', '}{which}"
         actual = computed(run, told, *inputs, **named)
-        compare(actual, wanted, dtype, allowed, told, size, indirect=bool(which), keeps=kept)
+        compare(actual, wanted, dtype, allowed, told, size, bool(which), kept, isinstance(seed, Drawn))
 
     run: Callable[..., Any] = function
     if isinstance(function, Built):
@@ -128,15 +128,17 @@ def compare(
     size: int,
     indirect: bool = True,
     keeps: bool = False,
+    swept: bool = False,
 ) -> None:
     """Type, shape, dtype, NaN and infinity, values within `allowed`: what is wrong first in this order is raised.
 
-    Properties call it themselves; `agrees` calls it with an oracle's answer, which is not `indirect`. Where a program
+    Properties call it themselves; `agrees` calls it with an oracle's answer, which is not `indirect`, perhaps for a
+    case that is `swept`. Where a program
     `keeps` some numbers and makes the others -inf, a wrong choice is told as that.
     """
 
     def fail(kind: Kind, headline: str, *lines: str) -> None:
-        raise CheckFailed(Finding(kind, headline, lines, case, size, indirect=indirect))
+        raise CheckFailed(Finding(kind, headline, lines, case, size, indirect=indirect, swept=swept))
 
     if type(actual) is not mx.array:  # a subclass could say anything about itself; so below, too
         what = f"{type(actual).__module__}.{type(actual).__qualname__}".removeprefix("builtins.")

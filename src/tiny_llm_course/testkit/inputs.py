@@ -18,6 +18,12 @@ def normals(seed: int, dtype: mx.Dtype = mx.float32) -> Callable[..., mx.array]:
     return draw
 
 
+def ids(seed: int, vocab_size: int, count: int) -> list[int]:
+    """Seeded token ids, the last one of the vocabulary among them if there are any."""
+    drawn: list[int] = np.random.default_rng(seed).integers(0, vocab_size, count).tolist()
+    return [*drawn[1:], vocab_size - 1] if drawn else []
+
+
 def causal(length: int, keys: int, dtype: mx.Dtype) -> mx.array:
     """An additive mask, `length x keys`: query i may look at key j up to j = i + keys - length."""
     return mx.array(np.triu(np.full((length, keys), -np.inf, np.float32), k=keys - length + 1)).astype(dtype)

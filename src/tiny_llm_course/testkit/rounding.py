@@ -81,7 +81,7 @@ def allowed_distance(
     have one as well if it is not to be looked at `closely`.
     """
     if dtype != mx.float32:
-        moved = _movement(at, expected, EPSILON[dtype] / 2, 2)
+        moved = _movement(at, expected, EPSILON[dtype], SHAKES)
         return max(tolerance(expected, at(rounding(dtype)), dtype), float(moved.max(initial=0.0)))
     size = np.where(np.isfinite(expected), np.abs(expected), 0.0)
     if not closely:

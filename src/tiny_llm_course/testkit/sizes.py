@@ -37,16 +37,16 @@ class Drawn:
         return self.sizes[letter]
 
     def turn(self, *values: T) -> T:
-        """One of these values: all of them have their turn."""
-        return values[self.seed % len(values)]
+        """One of these values: all of them have their turn. Where a size is drawn that comes once, it is the first."""
+        return values[0 if max(self.sizes.values()) > SMALL else self.seed % len(values)]
 
 
 def sweep(**largest: int) -> Iterator[Drawn]:
     """The cases of a task; `largest` says how far each letter is worth going."""
     for seed, sizes in enumerate(awkward(**largest)):
         yield Drawn(sizes, 1.0, seed)
-    plain = dict(zip(largest, itertools.cycle((3, 5, 2, 4, 6, 7)), strict=False))
-    for seed, spread in enumerate(SPREADS * 2):
+    plain = dict(zip(largest, itertools.cycle((3, 5, 4, 7, 2, 6)), strict=False))
+    for seed, spread in enumerate(SPREADS * 3):
         yield Drawn({letter: min(n, largest[letter]) for letter, n in plain.items()}, spread, seed)
 
 

@@ -17,7 +17,9 @@ def awkward_texts() -> list[str]:
     others = ["\u72d7", "\U0001f415", "e\u0301", " ", "\n", "!?", "'", "0 "]
     words = [(kind * n)[:n] for kind in main for n in LENGTHS]
     words += [(kind * n)[:n] for kind in others for n in LENGTHS[1::4]]
-    several = [
+    # At both ends of a text, where programs strip, and in the middle of one.
+    several = [f"{odd}dog{odd}dog{odd}" for odd in " \n\t\r\x00\x1c\x7f\xa0\u200b\u2028\u3000\ufeff\ufffd"]
+    several += [
         "".join(map(chr, range(256))),
         "I'll say that's 1 dog's, we'd've 22 DOG'S!",
         "\u0645\u0631\u062d\u0628\u0627 \ud55c\uad6d\uc5b4 \u1112\u1161\u11ab \u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35",
