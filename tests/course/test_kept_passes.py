@@ -14,6 +14,7 @@ from tiny_llm_course.source.code import fingerprint
 
 SOFTMAX, ENCODE, NORM = "1.1.1", "1.6.3", "1.4.1"
 ONE, H = ("return 1", "return 2"), "def h(x): return 1"
+BY_MINE, IMPORTS = "from . import basics\nbasics.x = 1", "from math import e"
 USES = "def softmax(x, axis): return "
 TOOL = "class Tool:\n    def run(self, x): return 1\n"
 # A task, what stands at the end of its file, what is changed and into what; the file mine.py, if there is one.
@@ -92,8 +93,8 @@ CHANGES = {
         SOFTMAX, f"import importlib\n_m = importlib.import_module('.mine', __package__)\n{USES}_m.h(x)",
         *ONE, H,
     ),
-    "a further file that is only imported": (SOFTMAX, "from . import mine", "1", "2", "from . import basics\nbasics.x = 1"),
-    "what a further file imports": (SOFTMAX, f"from . import mine\n{USES}mine.e(x)", "math", "cmath", "from math import e"),
+    "a further file that is only imported": (SOFTMAX, "from . import mine", "x = 1", "x = 2", BY_MINE),
+    "what a further file imports": (SOFTMAX, f"from . import mine\n{USES}mine.e(x)", "math", "cmath", IMPORTS),
 }  # fmt: skip
 
 
