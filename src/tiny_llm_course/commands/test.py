@@ -9,10 +9,11 @@ from importlib.util import find_spec
 import click
 
 from ..course.nouns import Task
-from ..course.places import tests_path
+from ..course.places import day_files, recordings_path, tests_path
 from ..course.registry import UsageError, load_course
 from ..course.results import TaskResult
 from ..course.selection import by_day, selected
+from ..doctor.published import changed
 from ..doctor.strangers import hiding
 from ..grading.day import Ends, NothingSelected, grade_day
 from ..grading.own_settings import OWN_SETTINGS
@@ -23,6 +24,8 @@ from ..paths import LEARNER, ROOT, SOLUTION
 from ..source.written import holds_stub
 from ..terminal.screen import say
 from .options import Finite, names_of_tasks
+
+NAMED = 3  # of the files that are not as published
 
 
 @click.command(short_help="Grade all that you have started, a task, a day or a week.")
@@ -56,6 +59,10 @@ def test(
     tasks = selected(names, week, day)
     for text in hiding().values():
         say(f"{text} Rename it, or move it out of src.", colour="yellow", err=True)
+    graders = [file for the_day, _ in by_day(tasks) for file in (*day_files(the_day), recordings_path(the_day))]
+    if not solution and (others := changed(file for file in graders if file.is_file())):
+        named = ", ".join(others[:NAMED]) + f" and {len(others) - NAMED} more" * (len(others) > NAMED)
+        say(f"The tests are not as they were published: {named}", colour="yellow", err=True)
     if full:
         plugin = ["-p", "tiny_llm_course.grading.full"]
         return run_pytest(tasks, [*plugin, "--oracle", oracle, *(["--solution"] * solution), *pytest_args])

@@ -9,13 +9,12 @@ from pathlib import Path, PurePosixPath
 from ..course.nouns import Task
 from .code import Code
 from .parsing import parse
-from .reach import PACKAGE
+from .reach import PACKAGE, import_of
 
 GIVEN = frozenset(["mlx", "numpy", PACKAGE])
 # The harness, the tests and what they go by: of no use but to copy from.
 ANSWERS = frozenset(["solutions", "tests", "tiny_llm_course", "tiny_llm_solution"])
 COPIED = "where the answers are: write it yourself"
-BY_NAME = ("__import__", "import_module", "resolve_name", "run_module", "find_spec")
 NOT_RUN = ("TYPE_CHECKING", "__name__")
 
 
@@ -91,15 +90,10 @@ def _run(body: Iterable[ast.AST], functions: bool = True) -> Iterator[ast.AST]:
 
 
 def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The modules that some code imports, by a statement or by a call with a name in it; none of its own folder."""
+    """The modules that some code imports, but for those that it names by their place in its own package."""
     for node in nodes:
-        match node:
+        match import_of(node):
             case ast.Import(names=aliases):
                 yield from (alias.name for alias in aliases)
             case ast.ImportFrom(module=str(module), level=0):
                 yield module
-            case ast.Call(
-                func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant(value=str(module)), *_]
-            ) if name in BY_NAME:
-                if not module.startswith("."):
-                    yield module.partition(":")[0]

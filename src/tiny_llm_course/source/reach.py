@@ -14,6 +14,8 @@ Targets = Mapping[str, Collection[str]]
 Import = ast.Import | ast.ImportFrom
 
 PACKAGE = "tiny_llm"
+BY_NAME = ("__import__", "import_module", "resolve_name", "run_module", "find_spec")  # take a module's name as a string
+ALL = ("eval", "exec", "globals", "locals", "vars")  # with these, code reaches whatever its file defines
 
 
 class _Piece(NamedTuple):
@@ -39,7 +41,7 @@ def reach(text: str, file: str, name: str | None, targets: Targets) -> Reach:
         mine = [node for node in statements if not _bound(node) & others]
         pieces = [_Piece(min(_bound(node), default=""), node, others) for node in mine]
     elif name in definitions_by_name(text):
-        always = [n for n in statements if not _bound(n) or (isinstance(n, Import) and _files(n, file, targets))]
+        always = [n for n in statements if not _bound(n) or (not _defines(n) and _files(n, file, targets))]
         pieces = _used(always, name, _bindings(statements), others)
     else:
         return Reach([text], [*files, *(found for node in statements for found in _files(node, file, targets))])
@@ -102,6 +104,10 @@ def _bound(node: ast.stmt) -> frozenset[str]:
     return frozenset(part.id for part in parts if isinstance(part, ast.Name))
 
 
+def _defines(node: ast.stmt) -> bool:
+    return isinstance(node, Definition)
+
+
 def _bindings(statements: Sequence[ast.stmt]) -> dict[str, list[ast.stmt]]:
     """All statements that define a name, also in classes: a later one may use what an earlier one made."""
     found: dict[str, list[ast.stmt]] = {}
@@ -126,32 +132,49 @@ def _used(
                 seen.add(one)
                 pieces.extend(_Piece(one, node, others) for node in known[one])
                 holder = one.rpartition(".")[0]  # the class of a method counts, but for its other methods
-                methods = frozenset(method for method in known if method.startswith(f"{holder}."))
-                pieces.extend(_Piece(holder, node, methods) for node in known.get(holder, ()))
+                methods = frozenset(one for one in known if one.startswith(f"{holder}.") and not one.endswith("__"))
+                pieces.extend(_Piece(holder, node, methods | others) for node in known.get(holder, ()))
 
     add([name])
     for piece in pieces:  # which grows meanwhile
-        add(_mentions(piece))
+        mentioned = _mentions(piece)
+        add([*known] if set(ALL) & set(mentioned) else mentioned)
     return list(dict.fromkeys(pieces))
 
 
 @lru_cache(maxsize=512)
 def _mentions(piece: _Piece) -> list[str]:
-    """The names that a piece uses; a method also those of its class by `self`, and what has made the object."""
+    """The names that a piece uses, also as strings; a method also those of its class, and what has made the object."""
     scope = piece.name.rpartition(".")[0]
     found = [f"{scope}.__init__"]
     for node in ast.walk(_bare(piece)):
         match node:
             case ast.Name(id=name):
                 found.append(name)
-            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
+            case ast.Attribute(attr=name):
                 found.append(f"{scope}.{name}")
+            case ast.Constant(value=str(name)):
+                found += [name, f"{scope}.{name}"]
     return list(dict.fromkeys(found))
+
+
+def import_of(node: ast.AST) -> Import | None:
+    """What a statement imports, or a call with a module's name as a string; None if it is neither."""
+    match node:
+        case ast.Import() | ast.ImportFrom():
+            return node
+        case ast.Call(func=ast.Name(id=by) | ast.Attribute(attr=by), args=[ast.Constant(value=str(text)), *_]):
+            path = text.partition(":")[0]
+            name = path.lstrip(".")
+            if by in BY_NAME and name:
+                level = len(path) - len(name)
+                return ast.ImportFrom(name, [ast.alias("*")], level) if level else ast.Import([ast.alias(name)])
+    return None
 
 
 @lru_cache(maxsize=512)
 def _imports(node: ast.stmt) -> list[Import]:
-    return [part for part in ast.walk(node) if isinstance(part, Import)]
+    return [found for part in ast.walk(node) if (found := import_of(part))]
 
 
 def _files(statement: ast.stmt, file: str, targets: Targets) -> list[str]:

@@ -8,11 +8,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ...doctor.git import ask_git
+from ...doctor.published import steering
 from ...paths import COURSE, LEARNER, REGISTRY, ROOT, TESTS
 
 PACKAGES = ("tiny-llm", "mlx", "numpy", "pytest", "hypothesis")
 # All that decides a verdict and is not the learner's; a file in the root can steer pytest too.
-GRADER = ("tests", "src/tiny_llm_course", "solutions", ":(glob)*.toml", ":(glob)*.py", ":(glob)*.ini", ":(glob)*.cfg")
+STEERING = (f":(glob){folder}*.{kind}" for folder in ("", "src/") for kind in ("toml", "py", "ini", "cfg"))
+GRADER = ("tests", "src/tiny_llm_course", "solutions", *STEERING)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Provenance:
 
     time: str
     graded: dict[str, str]  # the learner's files
-    grader: dict[str, str]  # the tests, the variants, the registry
+    grader: dict[str, str]  # the tests, the variants, the registry, and what steers pytest or Python beside them
     grader_hash: str  # one for all that decides a verdict: the above, and the harness's own code
     git: Commit | None
     versions: dict[str, str]
@@ -39,7 +41,7 @@ class Provenance:
 def of(time: str) -> Provenance:
     """The provenance of what is graded here at this time."""
     tests = [file for folder in sorted(TESTS.glob("week*")) for file in _files(folder)]
-    grader = _hashes([*tests, *_files(REGISTRY)])
+    grader = _hashes([*tests, *_files(REGISTRY), *(file for file in steering() if file not in tests)])
     every = {**_hashes(_files(COURSE), COURSE.parents[1]), **grader}
     together = "\n".join(f"{name} {digest}" for name, digest in sorted(every.items()))
     return Provenance(
