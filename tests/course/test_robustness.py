@@ -39,9 +39,9 @@ from tiny_llm_course.paths import COURSE
 
 MEAN, LINE = "1.1.1 Mean", "1.1.3 Line"
 BOTH_PASS = (f"✓ {MEAN}: passed, 4 checks", f"✓ {LINE}: passed, 7 checks", "2 of 2 tasks passed.")
-MEAN_FAILS = (f"✗ {MEAN}: failed", f"✓ {LINE}: passed")
-LINE_FAILS = (f"✓ {MEAN}: passed", f"✗ {LINE}: failed")
-NO_IMPORT = ("✗ src/tiny_llm/basics.py cannot be imported: ", f"✗ {MEAN}: failed", f"✗ {LINE}: failed")
+MEAN_FAILS = (f"✗ {MEAN}: ", f"✓ {LINE}: passed")
+LINE_FAILS = (f"✓ {MEAN}: passed", f"✗ {LINE}: ")
+NO_IMPORT = ("✗ src/tiny_llm/basics.py cannot be imported: ", f"✗ {MEAN}: ", f"✗ {LINE}: failed")
 FIRST_CHECK = "test_task_2_line_formula[True-mlx.core.float32]"
 WRONG_MEAN = "    return mx.sum(x, axis=axis, keepdims=True)\n"
 
@@ -218,7 +218,7 @@ CASES: dict[str, Case] = {
         (*LINE_FAILS, "raised RecursionError"), line="return line(x, slope, offset)", options=("--time-limit", "60")
     ),
     "recursion without end, the limit lifted": Case(
-        (f"✗ {LINE}: failed",),
+        (f"✗ {LINE}: ",),
         put="import sys; sys.setrecursionlimit(10**9)",
         line="return max([0], key=lambda _: line(x, slope, offset))",
         options=("--time-limit", "6", "--memory-limit", "1"),
@@ -235,17 +235,17 @@ CASES: dict[str, Case] = {
     ),
     # What they write.
     "a flood of prints": Case(
-        (f"✗ {LINE}: failed", "still running after 2 s"),
+        (f"✗ {LINE}: ", "still running after 2 s"),
         options=("--time-limit", "2"),
         line="while True: print('x' * 9999)",
     ),
     "a flood past our stand-ins": Case(
-        (f"✗ {LINE}: failed", "still running after 2 s"),
+        (f"✗ {LINE}: ", "still running after 2 s"),
         options=("--time-limit", "2"),
         line="import os\n    while True: os.write(1, b'x' * 9999); os.write(2, b'x' * 9999)",
     ),
     "the streams closed": Case((MEAN, f"✗ {LINE}"), line="import os; os.closerange(0, 3); raise ValueError"),
-    "every descriptor closed": Case((MEAN, f"✗ {LINE}: failed"), line="import os; os.closerange(0, 99)"),
+    "every descriptor closed": Case((MEAN, f"✗ {LINE}: "), line="import os; os.closerange(0, 99)"),
     "it asks a question": Case((*LINE_FAILS, "raised EOFError"), line="input('Your name? ')"),
     # Errors.
     "a huge message": Case((*LINE_FAILS, "raised ValueError: xxx"), line="raise ValueError('x' * 5_000_000)"),

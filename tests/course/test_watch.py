@@ -81,7 +81,7 @@ def test_a_save_grades_what_it_concerns_and_nothing_else(checkout):
         save(checkout, WRONG)
         page = terminal.wait_for(FOOTER)
         assert "Graded 1.1.2 in" in page
-        assert "✗ 1.1.2 Variance: failed" in page
+        assert "✗ 1.1.2 Variance: " in page
         assert "equals what you get when the distances" in page
         assert "1.1.1 passed" in page
         save(checkout, "# nothing that runs\n" + WRONG)
@@ -128,12 +128,12 @@ def test_what_was_just_broken_comes_before_what_was_chosen(checkout):
     broken = before.replace("mx.sum(x,", "mx.sum(2 * x,")
     save(checkout, WRONG)
     with watching(checkout) as terminal:
-        assert "✗ 1.1.2 Variance: failed" in terminal.screen
+        assert "✗ 1.1.2 Variance: " in terminal.screen
         terminal.type("n")
         assert "\n○ 1.1.3 Line: not started\n    code" in terminal.wait_for(FOOTER)
         save(checkout, broken, "basics.py")
         page = terminal.wait_for(FOOTER)
-        assert "✗ 1.1.1 Mean: failed" in page
+        assert "✗ 1.1.1 Mean: " in page
         assert "1.1.1 first, which you have just changed and which fails; then on with 1.1.3." in page
         save(checkout, before, "basics.py")
         page = terminal.wait_for(FOOTER)
@@ -186,7 +186,7 @@ def test_a_verdict_does_not_wait_for_those_of_other_tasks(checkout):
     replace(checkout / "src/tiny_llm/basics.py", 'raise NotImplementedError("1.1.3 Line")', LOOP)
     with Terminal("watch", "1.1.2", "1.1.3", checkout=checkout, kind="xterm") as terminal:
         terminal.wait_for("Grading 1.1.2, 1.1.3 ...")
-        terminal.wait_for("✗ 1.1.2 Variance: failed")
+        terminal.wait_for("✗ 1.1.2 Variance: ")
         terminal.wait_for("equals what you get when the distances")
         assert "Graded" not in terminal.screen
         terminal.type("q")
@@ -243,7 +243,7 @@ def test_without_a_terminal_there_are_verdicts_and_no_keys(checkout, options):
     process = piped(checkout, "1.1.2", *options)
     lines_until(process, "not started\n")
     save(checkout, WRONG)
-    page = lines_until(process, "1.1.2 Variance: failed")
+    page = lines_until(process, "✗ 1.1.2 Variance: ")
     assert not any("hint n next" in line or "\x1b" in line for line in page)
     save(checkout, SOLVED)
     lines_until(process, "All of it has passed.")
@@ -268,7 +268,7 @@ def test_where_the_system_reports_no_save_it_looks_by_itself(checkout, watchfile
     try:
         with watching(checkout, "1.1.2", tasks="1.1.2") as terminal:
             save(checkout, WRONG)
-            assert "✗ 1.1.2 Variance: failed" in terminal.wait_for(FOOTER)
+            assert "✗ 1.1.2 Variance: " in terminal.wait_for(FOOTER)
             save_by_renaming(checkout, SOLVED)
             assert "All of it has passed." in terminal.wait_for(FOOTER)
             terminal.type("q")
