@@ -238,6 +238,7 @@ known.change(
 )
 known.together("last-weights-for-all", "one-layer-only", makes="layers-all-read-embeddings")
 known.together("layers-all-read-embeddings", "layers-in-reverse", makes="one-layer-only")
+known.together("layers-all-read-embeddings", "first-weights-for-all", makes="one-layer-only")
 
 
 @known.accepted("mask-as-an-array")

@@ -286,6 +286,8 @@ known.change(
     fact="every row is drawn from the first row's logits",
     question="Each row has tokens and logits of its own. Which of them does your draw read?",
 )
+# What top-k leaves and what min-p leaves are the same in either order.
+known.together("temperature-last", "top-p-before-top-k", makes="order-of-mlx-lm")
 
 
 def checked(make):

@@ -184,16 +184,17 @@ def report_task(result: TaskResult, package: str, room: Room | None = None) -> N
 
 def _details(result: TaskResult, package: str) -> list[Line]:
     task, finding = result.task, result.finding
-    if result.status not in ("failed", "not started") or result.suffers:
+    if result.status not in ("failed", "not started") or (result.suffers and not result.culprits):
         return []
     lines = []
     if finding and result.status == "failed":
         lines += [partial(say, f"    {finding.headline}"), *_facts(finding)]
         if finding.kind != Kind.FORBIDDEN:
-            for _, fact, question in result.mistakes:
-                lines.append(partial(say, f"    Your output equals what you get when {fact}.", bold=True))
-                lines.append(partial(say, f"    {question}"))
+            for claim in result.claims:
+                lines.append(partial(say, f"    {claim.said(finding.kind)}", bold=True))
+                lines += [partial(say, f"    {question}") for question in claim.questions]
         lines += _prints(*result.prints, result.passed + result.failed)
+    task = load_course().task(result.first) if result.culprits and lines else task  # where there is something to mend
     place = f"code {where(task.target, package)} · read {chapter(task)} · hint: pdm run hint {task.id}"
     return [*lines, partial(say, f"    {place}")]
 
@@ -217,6 +218,8 @@ def verdict(result: TaskResult) -> str:
             return f"not run, {result.passed} of {result.checks} checks passed before the tests were stopped"
         case "failed" if result.culprits:
             return f"failed, {count}; this task is right, {' and '.join(result.culprits)} which it uses is not"
+        case "not started" if result.culprits:
+            return f"not started, and would wait for {load_course().task(result.first).label}, which is not right"
         case "borrowed":
             return f"borrowed (pdm run return {result.task.id} to write it yourself)"
         case "failed" if result.finding and result.finding.place:

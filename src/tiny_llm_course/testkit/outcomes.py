@@ -1,0 +1,64 @@
+"""What a program does on some inputs, in a form that can be compared: what it gives, or how it stops."""
+
+import contextlib
+import dataclasses
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+from .rounding import close
+
+Program = Callable[..., Any]
+
+# Different words for one thing: who reshapes is refused as who unflattens is.
+SAME_OPERATOR = {"unflatten": "reshape"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Stopped:
+    """An exception: its type, and what it is about.
+
+    That is the operator that MLX names first, "[matmul] ...", or else what the message first quotes, "'list' object has
+    no attribute 'start'". The rest of a message depends on how a mistake is written.
+    """
+
+    kind: str
+    about: str = ""
+
+    @staticmethod
+    def by(error: BaseException) -> "Stopped":
+        """What an exception says."""
+        try:
+            message = str(error)[:1000]
+        except Exception:
+            message = ""
+        found = re.match(r"\[(\w+)\]", message) or re.search(r"'([^']*)'", message)
+        about = found[1] if found else ""
+        return Stopped(type(error).__name__, SAME_OPERATOR.get(about, about))
+
+
+Outcome = tuple[Any, ...] | Stopped  # the arrays of one probe
+
+
+def outcome(run: Callable[[Program], Any], subject: Program) -> Outcome:
+    """What becomes of a program in a run. Its prints are swallowed."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            result = run(subject)
+            result = result if isinstance(result, tuple) else (result,)
+            mx.eval(*(x for x in result if isinstance(x, mx.array)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit() too
+        return Stopped.by(error)
+    return result
+
+
+def same(mine: Outcome, other: Outcome, closeness: float) -> bool:
+    """Whether two outcomes are equal: to rounding, or in how the programs stop."""
+    if isinstance(mine, Stopped) or isinstance(other, Stopped):
+        return mine == other if isinstance(mine, Stopped) and isinstance(other, Stopped) else False
+    return len(mine) == len(other) and all(close(a, b, closeness) for a, b in zip(mine, other, strict=True))
