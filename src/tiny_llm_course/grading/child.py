@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
@@ -40,6 +41,7 @@ from .worker import CHECK_BEGINS
 # What the tests of most days import: a process that is started ahead has it when its job comes.
 READY = ("hypothesis", "mlx.nn", "numpy")
 FAILURE = pytest.StashKey[Failure]()  # how a check has failed when it was run last
+TRIAL_SECONDS = 10.0  # for which the checks of a task may run again, to see what may be told
 # More of the learner's prints is not passed on; the rest is counted.
 KEPT_LINES = 5
 KEPT_COLUMNS = 100
@@ -92,7 +94,8 @@ class Reporter:
         self.prints: dict[str, Prints] = {}
         self.items: list[pytest.Item] = []
         self.failures: dict[str, dict[str, Failure | None]] = {}  # by task and check; None if it passes
-        self.trial = False  # a check runs again, on another program, and nobody is told
+        self.trial = False  # checks run again, on other programs, and nobody is told
+        self.until = 0.0  # when that must end
         self.current = ""
         self.settled: set[str] = set()
 
@@ -151,14 +154,14 @@ class Reporter:
         return result
 
     def _told(self, item: pytest.Item, task: Task) -> Told:
-        """What to tell of a failing task; nothing by a program that has replaced what the diagnosis is made with."""
+        """What to tell of a failing task; nothing if it has replaced what that is found by, or it takes long."""
         guard = item.config.stash[GUARD]
         items = [each for each in self.items if each.stash[TASK] is task and ABSENT not in each.stash]
-        self.trial = True
+        self.trial, self.until = True, time.monotonic() + TRIAL_SECONDS
         try:
             told = diagnose(Checks(task, items, self.failures[task.id], self._again), graded_package(item.config))
-        except Exception:
-            if guard.restore():
+        except Exception as error:
+            if guard.restore() or isinstance(error, TimeoutError):
                 return Told()
             raise
         finally:
@@ -167,6 +170,8 @@ class Reporter:
 
     def _again(self, item: pytest.Item) -> Failure | None:
         """How a check fails now."""
+        if time.monotonic() > self.until:
+            raise TimeoutError
         return None if run_again(item) else item.stash[FAILURE]
 
     @pytest.hookimpl(wrapper=True)

@@ -46,8 +46,11 @@ def _standing(task: Task, borrowed: frozenset[str]) -> Standing:
     if task.id in borrowed:
         return Standing(State.BORROWED, "borrowed")
     known = progress.verdict(task.id)
-    same = known is not None and known.code == fingerprint(task, LEARNER)
+    code = fingerprint(task, LEARNER)
+    same = known is not None and known.code == code
     if known and same and known.status == "passed":
+        if later := progress.blamed_by(task.id, code):
+            return Standing(State.FAILING, f"passed its own checks, but {later} shows that it is wrong")
         return Standing(State.DONE, "done")
     if absent := missing(task.requires):
         return Standing(State.NOT_HERE, f"not run here: needs {in_words(absent)}")
@@ -66,7 +69,8 @@ def _standing(task: Task, borrowed: frozenset[str]) -> Standing:
     if not known.culprits:
         return Standing(State.FAILING, "failing")
     names = " and ".join(known.culprits)
-    if all(progress.status_of(culprit) == "failed" for culprit in known.culprits):
+    course = load_course()
+    if all(fingerprint(course.task(culprit), LEARNER) == code for culprit, code in known.culprits.items()):
         return Standing(State.FAILING, f"fails by {names}")
     return Standing(State.TO_GRADE, f"failed by {names}, changed since")
 

@@ -21,8 +21,8 @@ from ..course.nouns import Task
 from ..course.registry import load_course
 from ..paths import LEARNER
 from ..programs.packages import SOLUTION_NAME, NotImportable, import_learner, program
-from ..testkit.rounding import close
 from ..testkit.naming import right, solved
+from ..testkit.rounding import close
 from ..testkit.variants import Program, Size, load_variants
 from .clock import in_turns, peak_memory, rounds_for
 

@@ -21,8 +21,8 @@ SAME_OPERATOR = {"unflatten": "reshape"}
 class Stopped:
     """An exception: its type, and what it is about.
 
-    That is the operator that MLX names first, "[matmul] ...", or else what the message first quotes, "'list' object has
-    no attribute 'start'". The rest of a message depends on how a mistake is written.
+    That is the function that MLX names first, "[matmul] ..." or "categorical(): ...", or else what the message first
+    quotes, "'list' object has no attribute 'start'". The rest of a message depends on how a mistake is written.
     """
 
     kind: str
@@ -35,8 +35,8 @@ class Stopped:
             message = str(error)[:1000]
         except Exception:
             message = ""
-        found = re.match(r"\[(\w+)\]", message) or re.search(r"'([^']*)'", message)
-        about = found[1] if found else ""
+        found = re.match(r"\[(\w+)\]|(\w+)\(\)", message) or re.search(r"'([^']*)'", message)
+        about = (found[1] or found[found.lastindex or 0]).lower() if found else ""
         return Stopped(type(error).__name__, SAME_OPERATOR.get(about, about))
 
 
