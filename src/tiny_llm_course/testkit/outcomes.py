@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import dis
 import io
 import re
 from collections.abc import Callable
@@ -19,10 +20,10 @@ SAME_OPERATOR = {"unflatten": "reshape"}
 
 @dataclasses.dataclass(frozen=True)
 class Stopped:
-    """An exception: its type, and what it is about.
+    """An exception: its type, and what it is about, unless Python code has raised it, in words of its own.
 
     That is the function that MLX names first, "[matmul] ..." or "categorical(): ...", or else what the message first
-    quotes, "'list' object has no attribute 'start'". The rest of a message depends on how a mistake is written.
+    quotes, "'list' object has no attribute 'start'", or its first words. The rest depends on how a mistake is written.
     """
 
     kind: str
@@ -31,13 +32,24 @@ class Stopped:
     @staticmethod
     def by(error: BaseException) -> "Stopped":
         """What an exception says."""
+        kind = type(error).__name__
         try:
             message = str(error)[:1000]
         except Exception:
             message = ""
         found = re.match(r"\[(\w+)\]|(\w+)\(\)", message) or re.search(r"'([^']*)'", message)
-        about = (found[1] or found[found.lastindex or 0]).lower() if found else ""
-        return Stopped(type(error).__name__, SAME_OPERATOR.get(about, about))
+        if _was_raised(error):
+            return Stopped(kind)
+        about = (found[1] or found[found.lastindex or 0]).lower() if found else " ".join(message.split()[:3])
+        return Stopped(kind, SAME_OPERATOR.get(about, about))
+
+
+def _was_raised(error: BaseException) -> bool:
+    """Whether the line that it comes from is a `raise`."""
+    at = error.__traceback__
+    while at and at.tb_next:
+        at = at.tb_next
+    return bool(at and at.tb_frame.f_code.co_code[at.tb_lasti] == dis.opmap["RAISE_VARARGS"])
 
 
 Outcome = tuple[Any, ...] | Stopped  # the arrays of one probe
