@@ -7,11 +7,11 @@ import pytest
 
 from tiny_llm_course.course.nouns import Target
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.planted import combined
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.programs.packages import SOLUTION_NAME, load_solution, program
 from tiny_llm_course.programs.patched import patched, source_of
 from tiny_llm_course.source.changed import DoesNotApply, changed
+from tiny_llm_course.testkit.naming import mistakes
 from tiny_llm_course.testkit.variants import Variants, load_variants
 
 LOOP = """\
@@ -103,7 +103,7 @@ def known() -> Variants:
 
 
 def test_a_mistake_that_is_a_change_is_named():
-    assert [variant.name for variant in known().mistakes(lambda x, w, bias: x @ w.T)] == ["no-bias"]
+    assert [variant.name for variant in mistakes(known(), lambda x, w, bias: x @ w.T)] == ["no-bias"]
 
 
 def test_a_change_that_does_not_apply_is_matched_by_nothing_and_says_so():
@@ -115,13 +115,12 @@ def test_a_change_that_does_not_apply_is_matched_by_nothing_and_says_so():
 
 
 def test_two_changes_make_a_program_with_both():
-    variants = known()
-    one, two, three, *_, by_hand = variants.wrong_programs
-    both = combined(variants, one, two)
-    assert both is not None
+    pairs = {pair.name: pair for pair in known().pairs}
+    both = pairs["not-transposed + no-bias"].program
     assert both(mx.ones(1), mx.array([[3.0]]), mx.ones(1)).item() == 3
-    assert combined(variants, two, three) is None  # the place has been taken
-    assert combined(variants, by_hand, one) is None
+    for name in ("no-bias + twice-the-bias", "no-bias + by-hand"):  # the place has been taken; it has none
+        with pytest.raises(DoesNotApply):
+            _ = pairs[name].program
 
 
 def test_what_two_make_together_is_a_mistake_of_the_task():

@@ -709,6 +709,19 @@ def test_task_3_sampler_calls_differ(seed):
     differ(ids, mx.broadcast_to(ids[:1], ids.shape), "every call chose the same tokens", case)
 
 
+def test_task_3_sampler_uses_a_key_once():
+    """A key is drawn with, or split, and never both: the numbers of two calls would be made of the same bits."""
+    case = "two calls on the same logits, seed 5"
+    ids, logits = several(sampler.make_sampler(seed=5), case, 2), normals(10)(*WIDE, spread=0.1)
+    for half in (0, 1):
+        key = mx.random.key(5)
+        for _ in range(3):
+            keys = key, mx.random.split(key)[half]
+            drawn = mx.stack([mx.random.categorical(logits, key=one).astype(ids.dtype) for one in keys])
+            differ(ids, drawn, "a key that one call draws with is split for the next call", case)
+            key = keys[1]
+
+
 def test_task_3_sampler_rows_differ():
     """Rows with the same logits are drawn for independently."""
     case = "one call, logits 100 x 1000, all rows equal, seed 5"

@@ -19,18 +19,20 @@ def pieces(texts):
     return numbers(itertools.chain.from_iterable([*text.encode(), 256] for text in texts))
 
 
-def small(program, **settings):
-    """A tokenizer of the 256 bytes, eleven merges and three special tokens.
+PAIRS = "t+h th+a \u0120+i \u0120i+s d+o do+g \u0120+dog \u00c3+\u00a9 s+\u0120 \u00c2+\u0142 \u0120+\u00c3"
+
+
+def small(program, merges=PAIRS, **settings):
+    """A tokenizer of the 256 bytes, some merges and three special tokens.
 
     It is of the package that the program is of, so that a learner's encode meets the learner's merge_pairs.
     """
     package = program.__module__.partition(".")[0]
-    pairs = "t+h th+a \u0120+i \u0120i+s d+o do+g \u0120+dog \u00c3+\u00a9 s+\u0120 \u00c2+\u0142 \u0120+\u00c3"
-    merges = [tuple(pair.split("+")) for pair in pairs.split()]
+    pairs = [tuple(pair.split("+")) for pair in merges.split()]
     letters = [chr(n) for n in range(33, 324) if n not in range(127, 161) and n != 173]
-    vocab = {token: i for i, token in enumerate(sorted([*letters, *map("".join, merges)]))}
+    vocab = {token: i for i, token in enumerate(sorted([*letters, *map("".join, pairs)]))}
     defaults = {"special_tokens": {"<|e": 300, "<|end|>": 301, "dog<|end|>": 302}, "normalization": "NFC"}
-    return importlib.import_module(f"{package}.tokenizer").ByteLevelBPE(vocab, merges, **defaults | settings)
+    return importlib.import_module(f"{package}.tokenizer").ByteLevelBPE(vocab, pairs, **defaults | settings)
 
 
 def learned(program):

@@ -26,6 +26,16 @@ def softmax_half(program):
     return program(normals(13, mx.float16)(3, 4), -1)
 
 
+@known.probe()
+def softmax_vector(program):
+    return program(normals(14)(5), -1), program(normals(15)(5), 0)
+
+
+@known.probe()
+def softmax_square(program):
+    return program(normals(16)(4, 4), -1)
+
+
 @known.sized("x 64 x 4,096, float32")
 def sized(program):
     x = normals(1)(64, 4096)
@@ -73,6 +83,24 @@ known.change(
     ("shifted = x -", "shifted = x\nshifted -="),
     fact="the largest score is subtracted in place, so that the caller's array changes",
     question="After softmax(x, -1), what does the caller find in x?",
+)
+known.change(
+    "sum-without-its-axis",
+    ("mx.sum(exponentials, axis=axis, keepdims=True)", "mx.sum(exponentials, axis=axis)"),
+    fact="the sums have lost the axis that they were taken along, and are lined up with another one",
+    question="x is 3 x 4. Which shape have the sums along its last axis, and with which axis of x do they line up?",
+)
+known.change(
+    "maximum-without-its-axis",
+    ("mx.max(x, axis=axis, keepdims=True)", "mx.max(x, axis=axis)"),
+    fact="the largest scores have lost the axis that they were taken along, and are lined up with another one",
+    question="x is 3 x 4. Which shape have its rows' largest scores, and with which axis of x do they line up?",
+)
+known.change(
+    "divided-by-the-largest",
+    ("mx.sum(exponentials,", "mx.max(exponentials,"),
+    fact="the exponentials are divided by the largest of them instead of by their sum",
+    question="What do the weights of a row of equal scores sum to?",
 )
 
 

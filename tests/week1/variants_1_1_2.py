@@ -42,6 +42,18 @@ def attention_half(program):
     return program(*attention_inputs(25, mx.float16)), program(*attention_inputs(25, mx.float16), mask=mx.zeros((3, 5)))
 
 
+@known.probe()
+def attention_as_many_keys_as_features(program):
+    draw = normals(26)
+    return program(draw(2, 3, 6), draw(2, 6, 6), draw(2, 6, 6))
+
+
+@known.probe()
+def attention_without_leading_dimensions(program):
+    draw = normals(27)
+    return program(draw(3, 6), draw(5, 6), draw(5, 6))
+
+
 @known.sized("4 heads of 256 tokens, D 64, float32")
 def sized(program):
     draw = normals(1)
@@ -122,6 +134,52 @@ known.change(
     ("mask.astype(scores.dtype)", "mask"),
     fact="a float32 mask turns a float16 result into float32",
     question="What is float16 + float32, and when did that addition happen?",
+)
+known.change(
+    "key-not-transposed",
+    ("key.swapaxes(-1, -2)", "key"),
+    fact="the queries are multiplied by the keys as they are, S x D, without exchanging these two axes",
+    question="Which axis of the keys should a product of L x D with them run over, and which one comes first?",
+)
+known.change(
+    "key-reshaped",
+    ("key.swapaxes(-1, -2)", "key.reshape(*key.shape[:-2], key.shape[-1], key.shape[-2])"),
+    fact="the keys are reshaped to D x S instead of transposed",
+    question="Write out [[1, 2, 3], [4, 5, 6]] reshaped to 3 x 2, and transposed. Are they the same?",
+)
+known.change(
+    "all-axes-reversed",
+    ("key.swapaxes(-1, -2)", "key.T"),
+    fact="all axes of the keys are reversed, the leading ones too",
+    question="Which shape has key.T for a key of 2 x 5 x 6?",
+)
+known.change(
+    "scale-by-number-of-keys",
+    ("query.shape[-1] ** -0.5", "key.shape[-2] ** -0.5"),
+    fact="the default scale is 1/sqrt(S)",
+    question="Over how many numbers does one dot product run: over a vector's features, or over the keys?",
+)
+known.change(
+    "forbidden-weights-zero",
+    ("scores = scores + mask.astype(scores.dtype)", "pass"),
+    (
+        "softmax(scores, axis=-1)",
+        "(softmax(scores, axis=-1) if mask is None else mx.where(mask == -mx.inf, 0, softmax(scores, axis=-1)))",
+    ),
+    fact="the weights of forbidden keys are set to zero after the softmax, and a finite mask has no effect",
+    question="What do the weights of a query sum to, once one of them has been set to zero?",
+)
+known.change(
+    "mask-multiplied",
+    ("scores + mask.astype(scores.dtype)", "scores * mask.astype(scores.dtype)"),
+    fact="the scores are multiplied by the mask",
+    question="Which mask should leave all scores as they are: one of ones, or one of zeros?",
+)
+known.change(
+    "mask-not-zero-forbids",
+    ("scores + mask.astype(scores.dtype)", "mx.where(mask == 0, scores, -mx.inf)"),
+    fact="every entry of the mask that is not 0 forbids its key",
+    question="What should a mask entry of -0.5 do to a score of 2?",
 )
 
 

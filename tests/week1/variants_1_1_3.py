@@ -75,6 +75,24 @@ known.change(
     fact="the result is float32 although the arrays are not",
     question="Which dtype do three float16 arrays share?",
 )
+known.change(
+    "not-transposed",
+    ("w.swapaxes(-1, -2)", "w"),
+    fact="x is multiplied by w as it is, O x I, without exchanging its axes",
+    question="Which axis of w should a product of N x I with it run over, and which one comes first?",
+)
+known.change(
+    "bias-in-a-column",
+    ("y + bias", "y + bias[:, None]"),
+    fact="the bias is turned into a column, and so lined up with the rows of the result",
+    question="The result is N x O. Which of its axes has one number of the bias for each place?",
+)
+known.change(
+    "bias-always-added",
+    ("y if bias is None else y + bias", "y + bias"),
+    fact="a bias is added even if there is none",
+    question="What is `bias` when the caller gives none?",
+)
 
 
 @known.accepted("einsum")

@@ -37,6 +37,24 @@ def layer_equal_lengths(program):
     return run_layer(program, 45, keys=4)
 
 
+@known.probe()
+def layer_one_row(program):
+    draw = normals(46)
+    layer = program(11, 3, draw(6, 11), draw(6, 11), draw(6, 11), draw(11, 6))
+    return layer(draw(1, 4, 11), draw(1, 5, 11), draw(1, 5, 11), mask=draw(4, 5))
+
+
+@known.probe()
+def layer_as_wide_as_its_heads(program):
+    draw = normals(47)
+    return program(6, 3, *(draw(6, 6) for _ in range(4)))(*(draw(2, length, 6) for length in (4, 5, 5)))
+
+
+@known.probe()
+def layer_full_mask(program):
+    return run_layer(program, 48, normals(480)(2, 3, 4, 5))
+
+
 @known.sized("64 tokens, E 256, 6 heads, D 64, float32")
 def sized(program):
     draw = normals(1)
@@ -117,6 +135,51 @@ known.change(
     ("linear(joined, self.wo)", "linear(joined.astype(mx.float32), self.wo)"),
     fact="the result is float32 although the inputs are not",
     question="Where do your float16 inputs meet a float32 number?",
+)
+known.change(
+    "split-and-join-without-swap",
+    ("x, -1, (self.num_heads, -1)).swapaxes(-3, -2)", "x.flatten(1), -1, (self.num_heads, x.shape[1], -1))"),
+    ("heads.swapaxes(-3, -2).flatten(-2)", "heads.reshape(*query.shape[:2], -1)"),
+    fact="the features are reshaped straight to N x H x L x D, and straight back, without swapping axes either time",
+    question="After your first reshape, how many different tokens do the numbers of head 0 come from?",
+)
+known.change(
+    "D-from-hidden-size",
+    ("(self.num_heads, -1)", "(self.num_heads, self.wq.shape[1] // self.num_heads)"),
+    fact="D is taken for hidden_size // num_heads",
+    question="wq has H * D rows. Does anything say that these are as many as hidden_size?",
+)
+known.change(
+    "mask-reshaped",
+    ("mask=mask", "mask=None if mask is None else mask.reshape(len(query), -1, query.shape[1], key.shape[1])"),
+    fact="the mask is reshaped to the scores' N x H x L x S instead of being broadcast",
+    question="How many numbers does a mask of L x S hold, and how many N x H x L x S?",
+)
+known.change(
+    "mask-only-alone",
+    ("mask=mask", "mask=mask if len(query) == 1 else None"),
+    fact="the mask is used only if N = 1",
+    question="Where does your code look at N before it uses the mask?",
+)
+known.change(
+    "wo-transposed",
+    ("linear(joined, self.wo)", "linear(joined, self.wo.T)"),
+    fact="wo is transposed before it is given to linear, which transposes it again",
+    question="wo is E x (H * D). How does linear want its weight?",
+)
+known.change(
+    "all-from-query",
+    ("linear(key, self.wk)", "linear(query, self.wk)"),
+    ("linear(value, self.wv)", "linear(query, self.wv)"),
+    fact="keys and values are projected from `query` too",
+    question="In self-attention query, key and value are one array. What if they are three?",
+)
+known.change(
+    "attention-among-heads",
+    ("(self.num_heads, -1)).swapaxes(-3, -2)", "(self.num_heads, -1))"),
+    ("heads.swapaxes(-3, -2)", "heads"),
+    fact="the heads of one token attend to each other: length and heads have not changed places",
+    question="Over which axis does your attention take its softmax: over the keys' tokens, or over their heads?",
 )
 
 

@@ -112,6 +112,25 @@ known.change(
     fact="every position has the paces of position 1, so that nothing grows",
     question="How far has a pair turned at position 4, if it turns by 0.1 a position?",
 )
+known.change(
+    "positions-not-a-column",
+    ("[:, None] * frequencies", " * frequencies"),
+    fact="positions and paces are multiplied one by one, and not each with each",
+    question="How many angles do 5 positions and 3 pairs need?",
+)
+known.change(
+    "cosines",
+    ("return mx.arange(", "return mx.cos(mx.arange("),
+    ("* frequencies", "* frequencies)"),
+    fact="the result holds the cosines of the angles",
+    question="How far has any pair turned at position 0?",
+)
+known.change(
+    "degrees",
+    ("[:, None] * frequencies", "[:, None] * frequencies * (180 / 3.141592653589793)"),
+    fact="the angles are in degrees",
+    question="Which unit do mx.cos and mx.sin take?",
+)
 
 
 @known.accepted("by-logarithms")

@@ -48,6 +48,16 @@ def rope_far(program):
     return program(10, 900, 300)(tokens(26, mx.bfloat16), slice(700, 703))
 
 
+@known.probe()
+def rope_as_many_heads_as_tokens(program):
+    return program(10, 9, 300)(tokens(27, heads=3))
+
+
+@known.probe()
+def rope_rows_alike(program):
+    return program(10, 9, 300)(tokens(28), [slice(2, 5), slice(2, 5)])
+
+
 @known.sized("512 tokens, 16 heads, D 128, float32")
 def sized(program):
     x, rope = normals(1)(1, 512, 16, 128), program(128, 512)
@@ -175,6 +185,46 @@ known.change(
     ("return y.astype(x.dtype)", "x[...] = y.astype(x.dtype)\nreturn x"),
     fact="x itself is written to, so that the caller's array changes",
     question="After the call, what does the caller find in x?",
+)
+known.change(
+    "list-taken-for-a-slice",
+    (
+        "offset if isinstance(offset, list) else [slice(0, length) if offset is None else offset]",
+        "[slice(0, length) if offset is None else offset]",
+    ),
+    ("if isinstance(offset, list) and len(rows) != batch:", "if False:"),
+    fact="a list of slices is read as if it were one slice",
+    question="What has a slice that a list has not, and which of the two did the caller give?",
+)
+known.change(
+    "list-taken-for-an-index",
+    (
+        "offset if isinstance(offset, list) else [slice(0, length) if offset is None else offset]",
+        "[slice(0, length) if offset is None else offset]",
+    ),
+    ("if isinstance(offset, list) and len(rows) != batch:", "if False:"),
+    ("for row in rows:", "for row in [] if isinstance(offset, list) else rows:"),
+    fact="a list of slices is used as it is to look positions up in the tables",
+    question="Which rows of a table does one slice choose, and what would a list of two slices have to choose?",
+)
+known.change(
+    "offset-never-none",
+    ("slice(0, length) if offset is None else offset", "offset"),
+    fact="an offset of None is read as if it were a slice",
+    question="What is `offset` when the caller gives none, and which positions are meant then?",
+)
+known.change(
+    "no-axis-for-heads",
+    ("mx.stack([self.cos[row] for row in rows])[:, :, None, :]", "mx.stack([self.cos[row] for row in rows])"),
+    ("mx.stack([self.sin[row] for row in rows])[:, :, None, :]", "mx.stack([self.sin[row] for row in rows])"),
+    fact="sines and cosines have no axis for the heads, so that positions are lined up with these",
+    question="x is N x L x H x D. Counted from the end, which axis do the positions of your table meet?",
+)
+known.change(
+    "cosines-alone",
+    ("first * cos - second * sin, first * sin + second * cos", "first * cos, second * cos"),
+    fact="both features of a pair are multiplied by the cosine, and the sines are left out",
+    question="Turn (1, 0) by a quarter of a full circle. How long is your result?",
 )
 
 

@@ -22,6 +22,16 @@ def mask_half(program):
     return program(3, 5, mx.float16), program(3, 5, mx.bfloat16)
 
 
+@known.probe()
+def mask_refused(program):
+    """1 if more queries than keys are refused, 0 if not."""
+    try:
+        program(3, 2, mx.float32)
+    except ValueError:
+        return mx.array(1.0)
+    return mx.array(0.0)
+
+
 @known.sized("L 2,048, S 2,048, float32")
 def sized(program):
     return lambda: program(2048, 2048, mx.float32)
@@ -104,6 +114,25 @@ known.change(
     (".astype(dtype)", ""),
     fact="the mask is float32 whatever `dtype` says",
     question="Which dtype should causal_mask(3, 5, mx.float16) have?",
+)
+known.change(
+    "not-refused",
+    ("if L > S:", "if False:"),
+    fact="more queries than keys are accepted",
+    question="With L = 3 and S = 2, which key may the first query see?",
+)
+known.change(
+    "square",
+    ("mx.arange(S)", "mx.arange(L)"),
+    ("mx.arange(S - L, S)", "mx.arange(L)"),
+    fact="the mask is L x L, whatever S is",
+    question="How many keys has a query to choose from: L, or S?",
+)
+known.change(
+    "boundary-as-an-index",
+    ("<= queries", "<= mx.arange(L)[:, None] + L - S"),
+    fact="the boundary is i + L - S instead of i + S - L",
+    question="The last query stands at position S - 1. Which key is the last that your mask lets it see?",
 )
 known.together("strict-diagonal", "inverted", makes="present-forbidden-too")
 known.together("inverted", "present-forbidden-too", makes="strict-diagonal")

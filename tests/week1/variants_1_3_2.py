@@ -48,6 +48,24 @@ def grouped_half(program):
     return program(*three), program(*three, mask=causal(3, 5, mx.float32))
 
 
+@known.probe()
+def grouped_full_mask(program):
+    return program(*inputs(27), mask=normals(270)(4, 6, 3, 5))
+
+
+@known.probe()
+def grouped_no_group(program):
+    draw = normals(28)
+    three = draw(4, 6, 3, 8), draw(4, 6, 5, 8), draw(4, 6, 5, 8)
+    return program(*three), program(*three, mask=draw(4, 6, 3, 5))
+
+
+@known.probe()
+def grouped_one_row(program):
+    draw = normals(29)
+    return program(draw(1, 6, 3, 8), draw(1, 2, 5, 8), draw(1, 2, 5, 8), mask=draw(3, 5))
+
+
 @known.sized("192 tokens, H 6, H_kv 2, D 64, float32")
 def sized(program):
     draw = normals(1)
@@ -160,6 +178,35 @@ known.change(
     ("attended.flatten(", "attended.astype(mx.result_type(query, query if mask is None else mask)).flatten("),
     fact="a float32 mask turns a float16 result into float32",
     question="What is float16 + float32, and when did that addition happen?",
+)
+known.change(
+    "mask-reshaped",
+    ("mx.broadcast_to(mask, (*query.shape[:-2], length, keys))", "mask.reshape(*query.shape[:-2], length, keys)"),
+    fact="the mask is reshaped to the scores' shape instead of being broadcast",
+    question="How many numbers does a mask of L x S hold, and how many N x H x L x S?",
+)
+known.change(
+    "head-by-head",
+    ("mx.unflatten(query, -3, (kv_heads, -1))", "query"),
+    ("key[..., None, :, :]", "key"),
+    ("value[..., None, :, :]", "value"),
+    ("mask = mx.unflatten(mask, -3, (kv_heads, -1))", "pass"),
+    ("attended.flatten(-4, -3)", "attended"),
+    fact="queries and keys meet head by head, as if H_kv were H",
+    question="With six query heads and two key-value heads, which key does query head 5 meet in your product?",
+)
+known.change(
+    "mask-only-alone",
+    ("if mask is not None:", "mask = mask if isinstance(mask, str) or len(query) == 1 else None\nif mask is not None:"),
+    fact="a mask is used only if there is a single row",
+    question="Where does your code look at the leading dimensions before it uses the mask?",
+)
+known.change(
+    "kv-heads-averaged",
+    ("key[..., None, :, :]", "mx.mean(key, axis=-3, keepdims=True)[..., None, :, :]"),
+    ("value[..., None, :, :]", "mx.mean(value, axis=-3, keepdims=True)[..., None, :, :]"),
+    fact="every query head reads the mean of all key-value heads",
+    question="Change the last key-value head. Which outputs should change?",
 )
 known.together("group-before-kv-head", "joined-in-another-order", makes="tile")
 

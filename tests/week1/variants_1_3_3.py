@@ -80,6 +80,33 @@ def qwen3_half(program):
     return run_qwen3(program, 36, "causal", mx.float16, theta=500)
 
 
+@known.probe()
+def qwen3_heads_as_wide_as_hidden(program):
+    """H * D = E."""
+    draw = normals(43)
+    x, wo = draw(2, 5, 24), draw(24, 24, spread=0.2)
+    return program(24, 6, 3, 4, *(draw(rows, 24, spread=0.2) for rows in (24, 12, 12)), wo, max_seq_len=8)(x)
+
+
+@known.probe()
+def qwen3_defaults(program):
+    """Small numbers, in whose norms eps counts."""
+    x, arguments, draw = layer_inputs(44)
+    return program(*arguments, q_norm=1 + draw(8), k_norm=1 + draw(8))(x * 0.001)
+
+
+@known.probe()
+def qwen3_shared_mask(program):
+    return run_qwen3(program, 45, normals(450)(5, 5), theta=500)
+
+
+@known.probe()
+def qwen3_one_row(program):
+    x, arguments, draw = layer_inputs(46)
+    layer = program(*arguments, q_norm=1 + draw(8), k_norm=1 + draw(8), max_seq_len=8, theta=500)
+    return layer(x[:1], mask=draw(1, 6, 5, 5)), layer(x[:1], mask="causal")
+
+
 @known.sized("64 tokens, E 256, H 6, H_kv 2, D 64, float32")
 def sized(program):
     draw = normals(1)
@@ -252,6 +279,68 @@ known.change(
     ("flatten(2)", "flatten(2).astype(mx.float32)"),
     fact="the result is float32 although x is not",
     question="Where do your float16 numbers meet a float32 one?",
+)
+known.change(
+    "split-without-swap",
+    ("self.rope(query).swapaxes(1, 2)", "self.rope(query).reshape(len(x), self.num_heads, x.shape[1], -1)"),
+    ("self.rope(key).swapaxes(1, 2)", "self.rope(key).reshape(len(x), self.num_kv_heads, x.shape[1], -1)"),
+    ("value.swapaxes(1, 2)", "value.reshape(len(x), self.num_kv_heads, x.shape[1], -1)"),
+    fact="queries, keys and values are reshaped from N x L x H x D to N x H x L x D instead of swapping axes",
+    question="After that reshape, which token do the numbers of head 1, position 0 come from?",
+)
+known.change(
+    "split-and-join-without-swap",
+    ("self.rope(query).swapaxes(1, 2)", "self.rope(query).reshape(len(x), self.num_heads, x.shape[1], -1)"),
+    ("self.rope(key).swapaxes(1, 2)", "self.rope(key).reshape(len(x), self.num_kv_heads, x.shape[1], -1)"),
+    ("value.swapaxes(1, 2)", "value.reshape(len(x), self.num_kv_heads, x.shape[1], -1)"),
+    ("attended.swapaxes(1, 2).flatten(2)", "attended.reshape(*x.shape[:2], -1)"),
+    fact="the features are reshaped to N x H x L x D, and back, without swapping axes either time",
+    question="After your first reshape, how many different tokens do the numbers of head 0 come from?",
+)
+known.change(
+    "D-from-hidden-size",
+    ("-1, (self.num_heads, -1))", "-1, (self.num_heads, x.shape[-1] // self.num_heads))"),
+    fact="D is taken for E // H",
+    question="The constructor receives head_dim. Does it have to be what is left when E is shared among the heads?",
+)
+known.change(
+    "mask-reshaped",
+    (
+        "mask=mask",
+        "mask=mask.reshape(len(x), self.num_heads, *mask.shape[-2:]) if isinstance(mask, mx.array) else mask",
+    ),
+    fact="the mask is reshaped to the scores' N x H x L x L instead of being broadcast",
+    question="How many numbers does a mask of L x L hold, and how many N x H x L x L?",
+)
+known.change(
+    "mask-only-alone",
+    ("mask=mask", "mask=mask if isinstance(mask, str) or len(x) == 1 else None"),
+    fact="a mask that is an array is used only if N = 1",
+    question="Where does your code look at N before it uses the mask?",
+)
+known.change(
+    "queries-not-normalised",
+    ("if self.q_norm is not None:", "if False:"),
+    fact="the keys are normalised, but not the queries",
+    question="Which weight of D numbers is still unused?",
+)
+known.change(
+    "keys-not-normalised",
+    ("if self.k_norm is not None:", "if False:"),
+    fact="the queries are normalised, but not the keys",
+    question="Which weight of D numbers is still unused?",
+)
+known.change(
+    "eps-fixed-at-1e-5",
+    ("k_norm, rms_norm_eps", "k_norm, 1e-5"),
+    fact="eps is always 1e-5, whatever rms_norm_eps says",
+    question="Where does rms_norm_eps go after the constructor has received it?",
+)
+known.change(
+    "wo-transposed",
+    ("self.wo)", "self.wo.T)"),
+    fact="wo is transposed before it is given to linear, which transposes it again",
+    question="wo is E x (H * D). How does linear want its weight?",
 )
 
 

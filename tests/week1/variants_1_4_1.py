@@ -42,6 +42,24 @@ def norm_half_large(program):
     return program(5, draw(5), 1e-5)(draw(3, 5) + mx.array([300, -400, 500, -600, 700], dtype=mx.float16))
 
 
+@known.probe()
+def norm_vector(program):
+    draw = normals(16)
+    return program(5, draw(5), 1e-5)(draw(5))
+
+
+@known.probe()
+def norm_as_many_tokens_as_features(program):
+    draw = normals(17)
+    return program(5, draw(5), 1e-5)(draw(5, 5))
+
+
+@known.probe()
+def norm_narrow_weight(program):
+    draw = normals(18)
+    return program(5, draw(5).astype(mx.float16), 1e-5)(draw(3, 5))
+
+
 @known.sized("x 1,024 x 1,024, float32")
 def sized(program):
     draw = normals(1)
@@ -140,6 +158,39 @@ known.change(
     (" * self.weight.astype(x.dtype)", ""),
     fact="x is multiplied by the weight before its mean square is taken",
     question="If every weight is 10, should the result be ten times as large?",
+)
+known.change(
+    "mean-without-its-axis",
+    ("axis=-1, keepdims=True", "axis=-1"),
+    fact="the means have lost the axis that they were taken along, and are lined up with another one",
+    question="x is 3 x 5. Which shape have its vectors' means, and with which axis of x do they line up?",
+)
+known.change(
+    "result-in-the-weight's-dtype",
+    (
+        "(wide * scale).astype(x.dtype) * self.weight.astype(x.dtype)",
+        "(wide * scale).astype(self.weight.dtype) * self.weight",
+    ),
+    fact="the vectors are brought to the weight's dtype before they are multiplied by it, and stay there",
+    question="x is float32 and the weight float16. Which of the two says what comes out?",
+)
+known.change(
+    "eps-fixed-at-1e-6",
+    ("= weight, eps", "= weight, 1e-6"),
+    fact="eps is always 1e-6, whatever the caller gives",
+    question="Where does the `eps` that __init__ receives go?",
+)
+known.change(
+    "multiplied-by-the-root",
+    ("mx.rsqrt(", "mx.sqrt("),
+    fact="the vectors are multiplied by the root of the mean square instead of divided",
+    question="How long should a long vector be afterwards, compared with a short one?",
+)
+known.change(
+    "variance",
+    ("mx.mean(mx.square(wide), axis=-1, keepdims=True)", "mx.var(wide, axis=-1, keepdims=True)"),
+    fact="the variance takes the place of the mean square",
+    question="What are the variance and the mean square of 3, 3 and 3?",
 )
 
 

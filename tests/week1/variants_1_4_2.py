@@ -110,6 +110,18 @@ known.change(
     fact="the result is float32 although x is not",
     question="Which dtype should float16 numbers give, and where was it left?",
 )
+known.change(
+    "softplus",
+    ("return x * mx.where(x < 0, e, 1) / (1 + e)", "return mx.maximum(x, 0) + mx.log1p(e)"),
+    fact="the result is log(1 + exp(x)), which is softplus",
+    question="What is 0 * sigmoid(0)?",
+)
+known.change(
+    "tanh-gate",
+    ("return x * mx.where(x < 0, e, 1) / (1 + e)", "return x * mx.tanh(x)"),
+    fact="x is multiplied by tanh(x) instead of sigmoid(x)",
+    question="How much of a very negative number should pass: all of it, turned around, or almost nothing?",
+)
 
 
 @known.accepted("sigmoid")

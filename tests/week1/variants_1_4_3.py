@@ -118,6 +118,28 @@ known.change(
     fact="the result is float32 although x is not",
     question="Where do your float16 numbers meet a float32 number?",
 )
+known.change(
+    "w_down-transposed",
+    ("self.w_down)", "self.w_down.T)"),
+    fact="w_down is transposed before it is given to linear, which transposes it again",
+    question="w_down is E x I. How does linear want its weight?",
+)
+known.change(
+    "w_gate-and-w_up-transposed",
+    ("linear(x, self.w_gate)", "linear(x, self.w_gate.T)"),
+    ("linear(x, self.w_up)", "linear(x, self.w_up.T)"),
+    fact="w_gate and w_up are transposed before they are given to linear, which transposes them again",
+    question="w_gate is I x E. How does linear want its weight?",
+)
+known.change(
+    "silu-at-the-end",
+    (
+        "silu(linear(x, self.w_gate)) * linear(x, self.w_up), self.w_down)",
+        "linear(x, self.w_gate) * linear(x, self.w_up), silu(self.w_down))",
+    ),
+    fact="silu is taken of the weight w_down",
+    question="Silu stands around one of the projections of x. Around which one?",
+)
 known.together("gate-and-up-swapped", "no-up", makes="no-gate")
 known.together("gate-and-up-swapped", "no-gate", makes="no-up")
 known.together("no-silu", "silu-of-both", makes="gate-and-up-swapped")

@@ -101,6 +101,12 @@ known.change(
     fact="as_linear ends with a softmax over the vocabulary",
     question="Does the docstring ask for dot products, or for weights?",
 )
+known.change(
+    "not-transposed",
+    ("linear(x, self.weight)", "x @ self.weight"),
+    fact="as_linear multiplies by the table as it is, V x E, without exchanging its axes",
+    question="Which axis of the table should a product of N x E with it run over, and which one comes first?",
+)
 
 
 @known.accepted("take-and-einsum")

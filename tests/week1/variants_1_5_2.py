@@ -75,6 +75,14 @@ def block_one_token_too_many(program):
     return refuses(program, 5, 4)
 
 
+@known.probe()
+def block_one_row(program):
+    model = random_model(QWEN3, 28)
+    layer = program(ModelConfig.from_dict(model.config), model.layer(0))
+    x = normals(28)(1, 5, model.config["hidden_size"])
+    return layer(x, "causal"), layer(x, normals(280)(5, 5))
+
+
 @known.sized("64 tokens, a layer of the model that comes with the course, float32")
 def sized(program):
     model = embedded_model()
@@ -256,6 +264,49 @@ known.change(
     ("h + self.mlp(self.mlp_norm(h))", "(h + self.mlp(self.mlp_norm(h))).astype(mx.float32)"),
     fact="the result is float32 although the stream is not",
     question="Which of the arrays that are added to the stream is float32?",
+)
+known.change(
+    "no-input-norm",
+    ("self.input_norm(x)", "x"),
+    fact="the attention reads the stream itself, not a normalised copy",
+    question="Which norm's weight does your program never read?",
+)
+known.change(
+    "no-mlp-norm",
+    ("self.mlp_norm(h)", "h"),
+    fact="the MLP reads the stream itself, not a normalised copy",
+    question="Which norm's weight does your program never read?",
+)
+known.change(
+    "D-from-hidden-size",
+    ("config.head_dim,", "config.hidden_size // config.num_attention_heads,"),
+    fact="hidden_size // num_attention_heads is taken for head_dim",
+    question="Which entry of the config says how many features a head has?",
+)
+known.change(
+    "norms-of-qwen3-always",
+    ('weights["self_attn.q_norm.weight"] if qwen3 else None', 'weights["self_attn.q_norm.weight"]'),
+    fact="the norms of queries and keys are looked for in a Qwen2.5 layer, too",
+    question="Which weights does Qwen3 have that Qwen2.5 does not?",
+)
+known.change(
+    "biases-of-qwen25-always",
+    ('None if qwen3 else weights["self_attn.q_proj.bias"]', 'weights["self_attn.q_proj.bias"]'),
+    fact="the biases of queries, keys and values are looked for in a Qwen3 layer, too",
+    question="Which weights does Qwen2.5 have that Qwen3 does not?",
+)
+known.change(
+    "mask-only-alone",
+    ("self.input_norm(x), mask", "self.input_norm(x), mask if len(x) == 1 else None"),
+    fact="the mask reaches the attention only if N = 1",
+    question="Where does your code look at N before it passes the mask on?",
+)
+known.change(
+    "mlp-first",
+    ("h = x + self.attention(self.input_norm(x), mask)", "h = x + self.mlp(self.mlp_norm(x))"),
+    ("return h + self.mlp(self.mlp_norm(h))", "return h + self.attention(self.input_norm(h), mask)"),
+    fact="the MLP comes before the attention",
+    question="One of the two norms is called post_attention. What comes after it?",
 )
 known.together("no-residual-at-attention", "no-residual-at-mlp", makes="no-residuals")
 known.together("eps-default-in-two-norms", "eps-default-in-attention", makes="eps-default")

@@ -62,6 +62,12 @@ def model_without_its_last_layer(program):
     return mx.array(1.0)
 
 
+@known.probe()
+def model_one_row(program):
+    model = random_model(QWEN3, 38)
+    return program(ModelConfig.from_dict(model.config), model.weights)(random_tokens(38, 1, 5))
+
+
 @known.sized("8 tokens, the model that comes with the course, float32")
 def sized(program):
     checkpoint = embedded_model()
@@ -236,8 +242,34 @@ known.change(
     fact="the logits are float32 although the weights are not",
     question="Where do your float16 weights meet a float32 number?",
 )
+known.change(
+    "head-always-its-own",
+    ('None if config.tie_word_embeddings else weights["lm_head.weight"]', 'weights["lm_head.weight"]'),
+    fact="lm_head.weight is looked for also where the config ties the head to the embedding's table",
+    question="What is in the place of lm_head.weight where the word embeddings are tied?",
+)
+known.change(
+    "final-norm-first",
+    ("x = self.norm(x)", ""),
+    ("for layer in self.layers:", "x = self.norm(x)\nfor layer in self.layers:"),
+    fact="the final norm is applied to the embeddings, before the first layer",
+    question="What is the last thing that happens to the stream before the logits?",
+)
+known.change(
+    "masked-only-alone",
+    ('mask="causal"', 'mask="causal" if len(tokens) == 1 else None'),
+    fact="the layers are masked only if N = 1",
+    question="Two texts are scored in one batch. Which tokens may the first position of the second one see?",
+)
+known.change(
+    "layers-without-numbers",
+    ('f"model.layers.{number}."', '"model.layers.1."'),
+    fact="every layer has the weights of layer 1",
+    question="Does the number in `model.layers.1.` change while your layers are built?",
+)
 known.together("last-weights-for-all", "one-layer-only", makes="layers-all-read-embeddings")
 known.together("layers-all-read-embeddings", "layers-in-reverse", makes="one-layer-only")
+known.together("layers-all-read-embeddings", "first-weights-for-all", makes="one-layer-only")
 
 
 @known.accepted("mask-as-an-array")

@@ -67,6 +67,30 @@ known.change(
     fact="the hidden bytes stand for the characters from U+0101 on",
     question="Which character does byte 0 stand for?",
 )
+known.change(
+    "126-hidden",
+    ("range(33, 127)", "range(33, 126)"),
+    fact="byte 126 counts as hidden",
+    question="Which is the last number of range(33, 126)?",
+)
+known.change(
+    "172-hidden",
+    ("range(161, 173)", "range(161, 172)"),
+    fact="byte 172 counts as hidden",
+    question="Which is the last number of range(161, 172)?",
+)
+known.change(
+    "255-hidden",
+    ("range(174, 256)", "range(174, 255)"),
+    fact="byte 255 counts as hidden",
+    question="Which is the last number of range(174, 255)?",
+)
+known.change(
+    "160-visible",
+    ("range(161, 173)", "range(160, 173)"),
+    fact="byte 160 counts as visible",
+    question="What does print(chr(160)) show?",
+)
 
 
 @known.accepted("counter")

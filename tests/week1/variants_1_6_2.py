@@ -37,6 +37,11 @@ def merge_input_afterwards(program):
     return pieces(symbols)
 
 
+@known.probe()
+def merge_one_pair(program):
+    return pieces(program(list("do"), ranked("d+o"))), pieces(program(list("a"), ranked("d+o")))
+
+
 @known.sized("1,500 words")
 def sized(program):
     ranks = ranked("l+u u+e b+l lu+e b+lue d+o do+g bl+u o+o")
@@ -113,6 +118,12 @@ known.change(
     ("symbols = merged", "symbols[:] = merged"),
     fact="the caller's list is joined in place",
     question="What is in `symbols` after the call?",
+)
+known.change(
+    "unknown-pairs-looked-up",
+    ("[pair for pair in itertools.pairwise(symbols) if pair in ranks]", "list(itertools.pairwise(symbols))"),
+    fact="the rank of every pair of neighbours is looked up, also of those that are no known pair",
+    question="Which rank has a pair that was never learned?",
 )
 
 

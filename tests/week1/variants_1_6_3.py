@@ -55,6 +55,13 @@ def encode_without_specials(program):
     return encoded(program, ["<|end|> dog"], special_tokens={})
 
 
+@known.probe()
+def encode_words_that_touch(program):
+    """Merges that would join what GPT-2's pattern keeps apart: a word, a number, a mark, an apostrophe."""
+    bpe = small(program, merges="d+o do+g g+! dog+! a+1 n+' '+t \u0120+\u0120 s+!")
+    return tuple(numbers(program(bpe, text)) for text in ("dog!", "a1", "isn't", "is  dog", "that's! 1a"))
+
+
 @known.sized("5 kB of text, none of its words remembered")
 def sized(program):
     bpe, text = learned(program), TEXT + TEXT.upper()
@@ -184,6 +191,18 @@ known.change(
     ("self.words.findall(part)", "regex.findall(GPT2_PATTERN, part)"),
     fact="words are split by GPT-2's pattern, whatever the tokenizer's own pattern is",
     question="What is kept in `self.words`?",
+)
+known.change(
+    "words-between-spaces",
+    ("self.words.findall(part)", 'regex.findall(r" ?\\S+|\\s+", part)'),
+    fact="words are split at white space only, so that a word and the mark or digit behind it are one",
+    question='How many words does the tokenizer\'s pattern find in "dog!"?',
+)
+known.change(
+    "words-without-spaces",
+    ("self.words.findall(part)", 'regex.findall(r"\\w+|[^\\w\\s]+|\\s+", part)'),
+    fact="the space before a word is a word of its own",
+    question='Which ids should " dog" give if there is a token for it, space included?',
 )
 
 

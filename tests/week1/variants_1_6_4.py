@@ -130,6 +130,24 @@ known.change(
     fact="a token that does not exist is left out",
     question="What should token 999 of a vocabulary of 300 give?",
 )
+known.change(
+    "errors-strict",
+    ('errors="replace"', 'errors="strict"'),
+    fact="bytes that are not UTF-8 are refused instead of becoming U+FFFD",
+    question="Which `errors` does bytes.decode need to go on?",
+)
+known.change(
+    "specials-unknown",
+    ("self.token_bytes[i]", "{number: self.token_bytes[number] for number in self.vocab.values()}[i]"),
+    fact="special tokens are looked for in the vocabulary alone",
+    question="Where does the tokenizer keep the tokens that the vocabulary does not hold?",
+)
+known.change(
+    "joined-by-spaces",
+    ('b"".join(', 'b" ".join('),
+    fact="a space is put between the tokens",
+    question='Which token of " that is" already holds the space?',
+)
 
 
 @known.accepted("incremental")

@@ -1,5 +1,7 @@
 """Known programs of task 1.6.5, streaming text."""
 
+import codecs
+
 from tests.week1.text_probes import pieces, small
 from tiny_llm_solution.tokenizer import ByteLevelBPE, StreamingDetokenizer
 
@@ -40,6 +42,18 @@ def stream_two(program):
     one, other = program(bpe), program(bpe)
     shown = [d.add(i) for i in halves for d in (one, other)]
     return pieces([*shown, one.finish(), other.finish()])
+
+
+@known.probe()
+def stream_invalid_in_the_middle(program):
+    """What has been shown when whole characters have come behind a byte that belongs to none."""
+    detokenizer, shown = program(small(program)), ""
+    parts = []
+    for letter in ("a", "b", "c"):
+        for token in (*ids_of(letter), *ids_of("\U0001f415")[-1:], *ids_of(letter)):
+            shown += detokenizer.add(token)
+        parts.append(shown)
+    return pieces(parts)
 
 
 @known.sized("10 texts of 800 tokens")
@@ -154,6 +168,46 @@ class CompleteHeldBack(HoldsBack):
             return ""
         shown, self.text = self.text, ""
         return shown
+
+
+@known.wrong(
+    "stuck-at-an-invalid-byte",
+    fact="text is held back while the bytes so far are not UTF-8, so that one byte that never will be holds all back",
+    question="A byte has come that no character begins with. Which later byte would make it whole?",
+)
+class StuckAtAnInvalidByte(StreamingDetokenizer):
+    data = b""
+
+    def add(self, token):
+        self.data += b"" if token in self.skipped else self.tokenizer.token_bytes[token]
+        try:
+            shown = self.data.decode()
+        except UnicodeDecodeError:
+            return ""
+        self.data = b""
+        return shown
+
+    def finish(self):
+        return self.data.decode(errors="replace")
+
+
+@known.wrong(
+    "strict",
+    fact="bytes that are not UTF-8 are refused instead of becoming U+FFFD",
+    question="What should a reader see in the place of a byte that belongs to no character?",
+)
+class Strict(StreamingDetokenizer):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.decoder = codecs.getincrementaldecoder("utf-8")(errors="strict")
+
+
+known.change(
+    "errors-ignored",
+    ('errors="replace"', 'errors="ignore"'),
+    fact="bytes that are not UTF-8 are left out instead of becoming U+FFFD",
+    question="What should a reader see in the place of a byte that belongs to no character?",
+)
 
 
 @known.accepted("decode-all-again")

@@ -220,6 +220,24 @@ known.change(
     fact="the most likely token is taken, whatever the sampler says",
     question="Who chooses the token?",
 )
+known.change(
+    "context-one-short",
+    ("context_length - len(prompt))", "context_length - len(prompt) - 1)"),
+    fact="the text ends one token before the context length is reached",
+    question="The model takes 5 tokens. How many may follow a prompt of 2?",
+)
+known.change(
+    "full-prompt-refused",
+    ("len(prompt) > context_length", "len(prompt) >= context_length"),
+    fact="a prompt as long as the context is refused",
+    question="The model takes 5 tokens. Can it read a prompt of 5?",
+)
+known.change(
+    "logits-of-all-positions",
+    ("[:, -1].astype(mx.float32)", ".astype(mx.float32)"),
+    fact="the sampler is given the logits of all positions, N x L x V",
+    question="How many rows of logits should the sampler choose from?",
+)
 
 
 @known.accepted("in-steps")

@@ -108,6 +108,18 @@ known.change(
     fact="the result is float32 although the logits are not",
     question="Which of your factors is an array of float32?",
 )
+known.change(
+    "empty-row-as-an-index",
+    ("if seen:", "if True:"),
+    fact="a row without tokens is used as a list of indices, too",
+    question="Which dtype has an array made of an empty list?",
+)
+known.change(
+    "only-the-likeliest",
+    ("mx.where(used, ", "mx.where(used & (logits == mx.max(logits, axis=-1, keepdims=True)), "),
+    fact="a used token is penalized only if it is the likeliest of its row",
+    question="A row has used the tokens 3 and 5. Whose logits should change?",
+)
 
 
 @known.accepted("token-by-token")

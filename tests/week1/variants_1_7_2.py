@@ -39,6 +39,16 @@ def top_k_half(program):
     return program(normals(24, mx.float16)(3, 7), 4)
 
 
+@known.probe()
+def top_k_one_row(program):
+    return program(normals(25)(1, 6), 3)
+
+
+@known.probe()
+def top_k_square(program):
+    return program(normals(26)(4, 4), 2)
+
+
 @known.sized("float32 logits 1 x 151,936, k 50")
 def sized(program):
     logits = normals(1)(1, 151936)
@@ -135,6 +145,12 @@ known.change(
     ("-mx.inf", "mx.array(-mx.inf)"),
     fact="the result is float32 although the logits are not",
     question="Which dtype has the array that holds your -inf?",
+)
+known.change(
+    "threshold-not-a-column",
+    ("[:, -k, None]", "[:, -k]"),
+    fact="the thresholds of the rows are lined up with the tokens: there is no axis for these",
+    question="There are N thresholds and N x V logits. Which axis of the logits do the thresholds meet?",
 )
 
 

@@ -56,6 +56,11 @@ def top_p_many(program):
     return mx.round(left / 250)  # one or two tokens more or less are rounding; here 3600 of 5000 are left
 
 
+@known.probe()
+def top_p_one_row(program):
+    return program(log_rows(NUCLEI[0]), 0.5)
+
+
 @known.sized("float32 logits 1 x 32,768, p 0.9")
 def sized(program):
     logits = normals(1)(1, 32768, spread=3.0)
@@ -183,6 +188,13 @@ known.change(
     fact="the result is float32 although the logits are not",
     question="Your probabilities may be float32. What should be left of the logits?",
 )
+known.change(
+    "sum-of-all-rows",
+    ("mx.cumsum(probabilities, axis=-1, inclusive=False)", "mx.cumsum(probabilities, axis=0, inclusive=False)"),
+    fact="the probabilities are summed down the rows of the batch",
+    question="Along which axis does the sum run from the likeliest token to the rarest?",
+)
+known.together("ascending", "ties-kept", makes="sums-of-log-probabilities")  # which drops nothing
 
 
 @known.accepted("row-by-row")

@@ -40,6 +40,11 @@ def min_p_half(program):
     return program(log_rows(*RATIOS, dtype=mx.float16), 0.15)
 
 
+@known.probe()
+def min_p_one_row(program):
+    return program(log_rows(RATIOS[0]), 0.3)
+
+
 @known.sized("float32 logits 1 x 151,936, min-p 0.1")
 def sized(program):
     logits = normals(1)(1, 151936, spread=3.0)
@@ -113,6 +118,18 @@ known.change(
     ("probabilities = ", "logits = logits.astype(mx.float32)\nprobabilities = "),
     fact="the result is float32 although the logits are not",
     question="Your probabilities may be float32. What should be left of the logits?",
+)
+known.change(
+    "likeliest-without-its-axis",
+    ("mx.max(probabilities, axis=-1, keepdims=True)", "mx.max(probabilities, axis=-1)"),
+    fact="the likeliest tokens of the rows are lined up with the tokens: there is no axis for these",
+    question="There are N largest probabilities and N x V in all. Which axis of these do the former meet?",
+)
+known.change(
+    "softmax-over-rows",
+    ("(mx.float32), axis=-1)", "(mx.float32), axis=0)"),
+    fact="the softmax runs over the rows of the batch instead of the vocabulary",
+    question="Along which axis should the probabilities sum to one?",
 )
 
 

@@ -109,6 +109,45 @@ def sampler_state(program):
     return mx.stack(agree).astype(mx.int32), mx.array(alone.shape)
 
 
+@known.probe()
+def sampler_temperature_and_min_p(program):
+    row = log_rows([0.15, 0.50, 0.05, 0.30])
+    return tuple(occurring(program, row, temp=t, min_p=p) for t, p in ((2.0, 0.5), (2.0, 0.7), (0.5, 0.4)))
+
+
+@known.probe()
+def sampler_top_p_and_min_p_of_a_flat_row(program):
+    row = log_rows([0.15, 0.50, 0.05, 0.30])
+    return tuple(occurring(program, row, temp=2.0, top_p=p, min_p=0.65) for p in (0.6, 0.75))
+
+
+@known.probe()
+def sampler_hot_without_filters(program):
+    return occurring(program, log_rows(FIVE), temp=50.0)
+
+
+@known.probe()
+def sampler_penalty_alone(program):
+    """The likeliest is what the penalty has left."""
+    rows = mx.array([[60.0, 45.0, 30.0, 0.0]] * 2)
+    return occurring(program, rows, [[0, 0, 0], [1]], 100, repetition_penalty=4.0)
+
+
+@known.probe()
+def sampler_keys(program):
+    """Whether a call draws with a key that is split for the next call: at first, or after one or two splits."""
+    logits, sample = normals(57)(3, 1000, spread=0.1), program(seed=5)
+    calls, found = [ids(sample, logits, [[]] * 3) for _ in range(2)], []
+    for half in (0, 1):
+        key = mx.random.key(5)
+        for _ in range(3):
+            keys = key, mx.random.split(key)[half]
+            drawn = [mx.random.categorical(logits, key=one).astype(mx.int32) for one in keys]
+            found.append(mx.array_equal(mx.stack(calls), mx.stack(drawn)))
+            key = keys[1]
+    return mx.any(mx.stack(found).reshape(2, 3), axis=0).astype(mx.int32)
+
+
 @known.sized("float32 logits 1 x 32,768, all filters on, one token certain")
 def sized(program):
     logits, tokens = normals(1)(1, 32768, spread=3.0), [list(range(0, 32768, 128))]
@@ -286,6 +325,33 @@ known.change(
     fact="every row is drawn from the first row's logits",
     question="Each row has tokens and logits of its own. Which of them does your draw read?",
 )
+known.change(
+    "kept-half-drawn",
+    (NEW_KEY, "key, _ = mx.random.split(key)"),
+    ("key=now", "key=key"),
+    fact="each call draws with the half of its key that the next call splits",
+    question="A split gives two keys. Which one is drawn with, which one is kept, and can one be both?",
+)
+known.change(
+    "drawn-then-split",
+    (NEW_KEY, "now = key\nkey, _ = mx.random.split(key)"),
+    fact="each call draws with its key first, and splits the same key afterwards",
+    question="A key that has been drawn with: may anything else be made of it?",
+)
+known.change(
+    "temperature-before-min-p",
+    (TEMP + TOP_K + TOP_P + MIN_P, TOP_K + TOP_P + TEMP + MIN_P),
+    fact="the temperature comes after top-k and top-p, and before min-p",
+    question="Which probabilities does top-p sum: those before the division, or those after it?",
+)
+known.change(
+    "min-p-before-temperature",
+    (TEMP + TOP_K + TOP_P + MIN_P, MIN_P + TEMP + TOP_K + TOP_P),
+    fact="min-p comes before the temperature",
+    question="Which probabilities does min-p compare: those before the division, or those after it?",
+)
+# What top-k leaves and what min-p leaves are the same in either order.
+known.together("temperature-last", "top-p-before-top-k", makes="order-of-mlx-lm")
 
 
 def checked(make):

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Literal
 
+from .claims import Claim
 from .findings import Finding, Kind
 from .nouns import Task
 from .requirements import in_words
@@ -22,8 +23,8 @@ class TaskResult:
     absent: int = 0  # selected that cannot be run here, as they need ...
     missing: tuple[str, ...] = ()  # these words of `requirements`
     finding: Finding | None = None  # the one to tell: first by kind, then by size of the case
-    mistakes: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # name, fact, question
-    culprits: tuple[str, ...] = ()  # the tasks it uses, if it is right with the solution's in their place
+    claims: tuple[Claim, ...] = ()  # its mistakes, as far as they are known
+    culprits: tuple[str, ...] = ()  # the tasks it uses, if it is right, or a stub, with the solution's in their place
     prints: tuple[int, tuple[str, ...]] = (0, ())
     breakpoint: str = ""  # the line that calls breakpoint(): `src/tiny_llm/basics.py:12`
     code: str = ""  # the fingerprint of the code, if all of its checks were to be run

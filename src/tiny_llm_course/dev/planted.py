@@ -8,10 +8,10 @@ more combinations than MOST, as many are taken, evenly spread over all, the same
 import contextlib
 import dataclasses
 import itertools
+import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from types import FunctionType
 from typing import Any, TypeVar
 
 import mlx.core as mx
@@ -22,6 +22,7 @@ from ..course.requirements import missing
 from ..paths import SOLUTION
 from ..programs.packages import installed, program
 from ..source.changed import DoesNotApply
+from ..testkit.naming import Diagnosis, diagnosis, right
 from ..testkit.variants import Program, Variant, Variants, load_variants
 
 MOST = 16  # combinations of one kind for one task
@@ -34,7 +35,8 @@ class Claims:
     """What the diagnosis of one task said, and what of it was false.
 
     Of `planted` faults in the tasks that it uses, `caught` change what the task computes on its probes, `traced` are
-    traced to the task that has the fault and to no other, and `wrong_claims` blame another.
+    traced to the task that has the fault and to no other, and `wrong_claims` blame another. Of `two_mistakes` at once
+    `both_named` are named in full, `one_named` in part, and `false_claims` are something else.
     """
 
     task: str
@@ -43,6 +45,8 @@ class Claims:
     traced: int = 0
     wrong_claims: int = 0
     two_mistakes: int = 0
+    both_named: int = 0  # of these, or the third mistake that they come to
+    one_named: int = 0
     false_claims: int = 0
     problems: list[str] = dataclasses.field(default_factory=list)
 
@@ -56,9 +60,9 @@ class Planter:
     def __init__(self, day: Day, variants: Mapping[str, Variants]) -> None:
         course = load_course()
         self._variants = variants
-        self._own = {task: wrong_programs(load_variants(course.task(task), "tiny_llm")) for task in variants}
+        self._own = {task: made(load_variants(course.task(task), "tiny_llm").wrong_programs) for task in variants}
         used = {need for task in variants for need in course.needs(task) if not missing(course.task(need).requires)}
-        self._wrong = {need: wrong_programs(load_variants(course.task(need))) for need in sorted(used)}
+        self._wrong = {need: made(load_variants(course.task(need)).wrong_programs) for need in sorted(used)}
 
     def claims(self, task: Task) -> Claims:
         """Plant them all for one task."""
@@ -75,84 +79,61 @@ class Planter:
         for need, fault in spread(faults):
             found.planted += 1
             with planted(need, fault):
-                if self._variants[task.id].right(program(task.program)):
+                if right(self._variants[task.id], program(task.program)):
                     continue
                 found.caught += 1
-                mistakes, culprits = self._variants[task.id].diagnosis(program(task.program), needs)
-            found.traced += culprits == [need]
-            if mistakes or set(culprits) - {need}:
+                said = self._diagnosis(task, program(task.program), needs)
+            found.traced += said.culprits == (need,)
+            if said.mistakes or set(said.culprits) - {need}:
                 found.wrong_claims += 1
-                found.problems.append(f"{fault.name} of {need.id} is blamed on {_said(mistakes, culprits)}")
+                found.problems.append(f"{fault.name} of {need.id} is blamed on {_said(said)}")
 
     def _two_faults(self, task: Task, needs: list[Task], faults: list[tuple[Task, Variant]], found: Claims) -> None:
         """The task is right, two that it uses are not."""
         pairs = [(a, b) for a, b in itertools.combinations(faults, 2) if a[0] is not b[0]]
         for (need, fault), (other, another) in spread(pairs):
             with planted(need, fault), planted(other, another):
-                said = self._variants[task.id].diagnosis(program(task.program), needs)
+                said = self._diagnosis(task, program(task.program), needs)
             _count(found, said, [], [need, other], f"{fault.name} of {need.id} and {another.name}")
 
     def _fault_and_mistake(self, task: Task, needs: list[Task], faults: list[Any], found: Claims) -> None:
         """The task is wrong, and so is one that it uses."""
         for (need, fault), mistake in spread(list(itertools.product(faults, self._own[task.id]))):
             with planted(need, fault):
-                said = self._variants[task.id].diagnosis(mistake.program, needs)
-            _count(found, said, [mistake], [], f"{fault.name} of {need.id} and {mistake.name}")
+                said = self._diagnosis(task, mistake.program, needs)
+            _count(found, said, [mistake.name], [], f"{fault.name} of {need.id} and {mistake.name}")
 
     def _two_mistakes(self, task: Task, found: Claims) -> None:
         """Two mistakes in one program, where two known ones can be put together."""
-        variants = self._variants[task.id]
-        pairs = list(itertools.combinations(self._own[task.id], 2))
-        pairs += [(b, a) for a, b in pairs if not (a.edits and b.edits)]  # of two changes the order does not matter
-        both = [(a, b, subject) for a, b in pairs if (subject := combined(variants, a, b))]
-        for mistake, another, subject in spread(both):
-            said = variants.diagnosis(subject, [])
-            third = variants.thirds.get(frozenset((mistake.name, another.name)))
-            said = [variant for variant in said[0] if variant.name != third], said[1]
-            _count(found, said, [mistake, another], [], f"{mistake.name} and {another.name}")
+        thirds = self._variants[task.id].thirds
+        for pair in spread(made(self._variants[task.id].pairs)):
+            both = frozenset(mistake.name for mistake in pair.both)
+            said = self._diagnosis(task, pair.program, [])
+            _count(found, said, [*both, thirds.get(both, "")], [], pair.name)
+            names = {mistake.name for mistake in said.mistakes}
+            found.both_named += not said.here and names in (both, {thirds.get(both)})
+            found.one_named += len(names & both) == 1
+
+    def _diagnosis(self, task: Task, subject: Program, needs: list[Task]) -> Diagnosis:
+        return diagnosis(self._variants[task.id], subject, needs, math.inf)
 
 
-def _count(
-    found: Claims, said: tuple[list[Variant], list[Task]], mistakes: list[Variant], culprits: list[Task], what: str
-) -> None:
-    """Count one program with two mistakes, and whether something else was claimed than what is true of it."""
+def _count(found: Claims, said: Diagnosis, mistakes: Iterable[str], culprits: list[Task], what: str) -> None:
+    """Count one program with two faults, and whether something else was claimed than what is true of it."""
     found.two_mistakes += 1
-    if {m.name for m in said[0]} - {m.name for m in mistakes} or set(said[1]) - set(culprits):
+    if {m.name for m in said.mistakes} - set(mistakes) or set(said.culprits) - set(culprits):
         found.false_claims += 1
-        found.problems.append(f"{what} together are called {_said(*said)}")
+        found.problems.append(f"{what} together are called {_said(said)}")
 
 
-def wrong_programs(variants: Variants) -> list[Variant]:
-    """A task's wrong programs, made; without those whose change does not apply, which the proof reports."""
-    made = []
-    for variant in variants.wrong_programs:
+def made(variants: Iterable[Variant]) -> list[Variant]:
+    """Those wrong programs that can be made; of a single change that does not apply, the proof tells."""
+    found = []
+    for variant in variants:
         with contextlib.suppress(DoesNotApply):
             _ = variant.program
-            made.append(variant)
-    return made
-
-
-def combined(variants: Variants, first: Variant, second: Variant) -> Program | None:
-    """A program with both mistakes; None if they do not go together.
-
-    Two changes are made one after the other, two classes derived from the solution's inherit from one another, and a
-    function is put inside another one that calls the solution's.
-    """
-    if first.edits and second.edits:
-        with contextlib.suppress(DoesNotApply):
-            return variants.patched("two at once", first.edits + second.edits)
-        return None
-    a, b, original = first.program, second.program, program(variants.task.program)
-    if isinstance(a, type) and isinstance(b, type) and not (first.edits or second.edits):
-        with contextlib.suppress(TypeError):  # no order of their methods fits both
-            return type("Both", (a, b), {})
-    if isinstance(a, FunctionType) and isinstance(b, FunctionType):
-        inner = {name: b for name in a.__code__.co_names if a.__globals__.get(name) is original}
-        if inner:
-            both = FunctionType(a.__code__, a.__globals__ | inner, a.__name__, a.__defaults__, a.__closure__)
-            both.__kwdefaults__ = a.__kwdefaults__
-            return both
-    return None
+            found.append(variant)
+    return found
 
 
 def planted(task: Task, fault: Variant) -> AbstractContextManager[None]:
@@ -175,6 +156,6 @@ def claims_of(day: Day, variants: Mapping[str, Variants]) -> list[Claims]:
     return [planter.claims(task) for task in day.tasks if task.id in variants]
 
 
-def _said(mistakes: list[Variant], culprits: list[Task]) -> str:
-    named = [variant.name for variant in mistakes]
-    return f"{' and '.join([*named, *(f'a fault of {task.id}' for task in culprits)])}"
+def _said(said: Diagnosis) -> str:
+    named = [mistake.name for mistake in said.mistakes]
+    return f"{' and '.join([*named, *(f'a fault of {task.id}' for task in said.culprits)])}"

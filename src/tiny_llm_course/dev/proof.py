@@ -10,16 +10,17 @@ from collections import Counter
 
 import mlx.core as mx
 import pytest
-from _pytest.runner import runtestprotocol
 
 from ..course.nouns import Day, Task
 from ..course.places import name_of, registry_path, tests_path, variants_path
 from ..course.requirements import missing
+from ..grading.again import run_again
 from ..grading.build import build_for
 from ..grading.plugin import ABSENT, TASK, TRAPS, required
 from ..paths import LEARNER, SOLUTION
 from ..programs.packages import SOLUTION_NAME, installed, load_package, program
 from ..source.changed import DoesNotApply
+from ..testkit.naming import mistakes
 from ..testkit.variants import Variants, load_variants
 
 STUB_NAME = "tiny_llm_stub"
@@ -96,7 +97,7 @@ class Prover:
         unsolved = []
         for item in items:
             started = time.process_time()
-            if fails(item):
+            if not run_again(item):
                 unsolved.append(item.name)
             item.stash[SECONDS] = time.process_time() - started
         proof.pass_on_solution = len(items) - len(unsolved)
@@ -108,16 +109,16 @@ class Prover:
         for variant in variants.accepted_programs:
             proof.accepted += 1
             with installed(task.program, variant.program):
-                failing = [item.name for item in items if fails(item)]
+                failing = [item.name for item in items if not run_again(item)]
             proof.accepted_pass += not failing
             proof.problems += [f"{name} fails on the accepted program {variant.name} ({programs})" for name in failing]
-            if variants.mistakes(variant.program):
+            if mistakes(variants, variant.program):
                 proof.problems.append(f"the accepted program {variant.name} is named as a mistake ({programs})")
 
     def _prove_stub(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
         load_package(STUB_NAME, LEARNER)
         with installed(task.program, program(task.program, STUB_NAME)):
-            passing = [item.name for item in items if not fails(item)]
+            passing = [item.name for item in items if run_again(item)]
         proof.problems += [f"{name} passes on the stub ({self._tests})" for name in passing]
         proof.fail_on_stub = len(items) - len(passing)
 
@@ -134,7 +135,7 @@ class Prover:
             # One test that fails is enough: first the quick ones, and those that have caught the most so far.
             promising = sorted(items, key=lambda item: item.stash[SECONDS] / (1 + catches[item]))
             with installed(task.program, wrong):
-                catcher = next((item for item in promising if fails(item)), None)
+                catcher = next((item for item in promising if not run_again(item)), None)
                 if catcher:
                     proof.caught += 1
                     catches[catcher] += 1
@@ -142,7 +143,7 @@ class Prover:
                     proof.uncaught += 1
                 else:
                     proof.problems.append(f"the wrong program {variant.name} passes all tests ({self._tests})")
-            names = [v.name for v in variants.mistakes(wrong)]
+            names = [v.name for v in mistakes(variants, wrong)]
             proof.named_at_all += bool(names)
             proof.named_as_one += len(names) == 1
             proof.named_rightly += variant.name in names
@@ -162,12 +163,6 @@ def _size_problems(variants: Variants) -> list[str]:
     except Exception as error:
         return [f"the solution raises {type(error).__name__} on {variants.size.words}: {error}"]
     return []
-
-
-def fails(item: pytest.Function) -> bool:
-    """Run one collected test again, from fresh fixtures."""
-    item._initrequest()
-    return any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
 
 
 def prove_day(day: Day) -> Prover:

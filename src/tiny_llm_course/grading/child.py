@@ -12,27 +12,37 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Generator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ..course.findings import Finding, Kind
+from ..course.findings import CheckFailed, Finding, Kind
 from ..course.nouns import Task
 from ..course.registry import load_course
 from ..learner import progress
+from ..paths import LEARNER
 from ..programs.packages import NotImportable, program
-from ..testkit.variants import Variant, load_variants
+from ..source.written import holds_stub
+from ..testkit.naming import diagnosis
+from ..testkit.outcomes import Stopped
+from ..testkit.variants import load_variants
+from .again import run_again
 from .breakpoints import Breakpoints
 from .diagnosis import finding_of
 from .own_processes import signal_no_others
 from .own_settings import OWN_SETTINGS
 from .plugin import ABSENT, BROKEN, FINDING, GUARD, IMPORTING, TASK, graded_package
+from .told import Checks, Failure, Told
 from .worker import CHECK_BEGINS
 
 # What the tests of most days import: a process that is started ahead has it when its job comes.
 READY = ("hypothesis", "mlx.nn", "numpy")
+FAILURE = pytest.StashKey[Failure]()  # how a check has failed when it was run last
+TRIAL_SECONDS = 10.0  # for which the checks of a task may run again, to see what may be told
 # More of the learner's prints is not passed on; the rest is counted.
 KEPT_LINES = 5
 KEPT_COLUMNS = 100
@@ -83,7 +93,10 @@ class Reporter:
         self.job = job
         self.process = os.getpid()
         self.prints: dict[str, Prints] = {}
-        self.failed: dict[str, Task] = {}
+        self.items: list[pytest.Item] = []
+        self.failures: dict[str, dict[str, Failure | None]] = {}  # by task and check; None if it passes
+        self.trial = False  # checks run again, on other programs, and nobody is told
+        self.until = 0.0  # when that must end
         self.current = ""
         self.settled: set[str] = set()
 
@@ -117,6 +130,7 @@ class Reporter:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Say how many checks each task has, those that can be run here and those that cannot, and why."""
+        self.items = items
         counts: dict[str, tuple[int, int, list[str]]] = {}
         for item in items:
             here, absent, words = counts.get(item.stash[TASK].id, (0, 0, []))
@@ -134,27 +148,46 @@ class Reporter:
             self.send("task", task=task.id)
         self.send("begins", check=item.name)
         result = yield
-        if (nextitem is None or nextitem.stash[TASK].id != task.id) and task.id in self.failed:
-            found, culprits = self._diagnosed(item, task)
-            named = [[v.name, v.fact, v.question] for v in found]
-            self.send("mistakes", task=task.id, found=named, culprits=[need.id for need in culprits])
+        last = nextitem is None or nextitem.stash[TASK].id != task.id
+        if last and task.id not in self.settled and any(self.failures[task.id].values()):
+            told = self._told(item, task)
+            self.send(
+                "mistakes",
+                task=task.id,
+                claims=[*map(dataclasses.asdict, told.claims)],
+                culprits=[need.id for need in told.culprits],
+                finding=told.finding.to_json() if told.finding else None,
+            )
         return result
 
-    def _diagnosed(self, item: pytest.Item, task: Task) -> tuple[list[Variant], list[Task]]:
-        """The diagnosis; none by a program that has replaced what the diagnosis is made with."""
+    def _told(self, item: pytest.Item, task: Task) -> Told:
+        """What to tell of a failing task; nothing if it has replaced what that is found by, or it takes long."""
         guard = item.config.stash[GUARD]
+        items = [each for each in self.items if each.stash[TASK] is task and ABSENT not in each.stash]
+        self.trial, self.until = True, time.monotonic() + TRIAL_SECONDS
         try:
-            diagnosed = diagnose(task)
-        except Exception:
-            if guard.restore():
-                return [], []
+            told = diagnose(Checks(task, items, self.failures[task.id], self._again), graded_package(item.config))
+        except Exception as error:
+            if guard.restore() or isinstance(error, TimeoutError):
+                return Told()
             raise
-        return ([], []) if guard.restore() else diagnosed
+        finally:
+            self.trial = False
+        return Told() if guard.restore() else told
+
+    def _again(self, item: pytest.Item) -> Failure | None:
+        """How a check fails now."""
+        if time.monotonic() > self.until:
+            raise TimeoutError
+        return None if run_again(item) else item.stash[FAILURE]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
         """Keep the learner's prints; a task that is not started or cannot be run needs no second check to say so."""
         task = item.stash[TASK].id
+        if self.trial:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                return (yield)
         if task in self.settled:
             pytest.skip("not started, or it cannot be run")
         with contextlib.suppress(OSError):  # what native code writes from here on belongs to this check
@@ -174,16 +207,18 @@ class Reporter:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Send each check's result."""
         report = yield
-        if report.when == "call" or report.failed:
+        finding = item.stash.get(FINDING, None) if report.failed else None
+        finding = finding and dataclasses.replace(finding, check=item.name)
+        failure = _failure(finding, call) if finding else None
+        if failure:
+            item.stash[FAILURE] = failure
+        if (report.when == "call" or report.failed) and not self.trial:
             task = item.stash[TASK]
-            finding = item.stash.get(FINDING, None) if report.failed else None
-            finding = finding and dataclasses.replace(finding, check=item.name)
             if finding and (finding.blocker or finding.place):
                 self.settled.add(task.id)
-            elif report.failed:
-                self.failed[task.id] = task
             elif report.skipped and task.id not in self.settled:
                 finding = Finding(Kind.STOPPED, "your code skipped the check, which is not a way to pass it")
+            self.failures.setdefault(task.id, {})[item.name] = failure
             prints = self.prints.get(task.id, Prints())
             self.send(
                 "check",
@@ -196,16 +231,24 @@ class Reporter:
         return report
 
 
-def diagnose(task: Task) -> tuple[list[Variant], list[Task]]:
-    """The known mistakes that the learner's program equals, by itself; and the tasks whose mistakes it suffers from."""
+def _failure(finding: Finding, call: pytest.CallInfo[None]) -> Failure:
+    error = call.excinfo.value if call.excinfo else None
+    return Failure(finding, Stopped.by(error) if error and not isinstance(error, CheckFailed) else None)
+
+
+def diagnose(checks: Checks, package: Path) -> Told:
+    """What to tell of a task that has failed: its known mistakes, or the tasks whose mistakes it suffers from."""
+    task = checks.task
     try:
         subject = program(task.program)
     except (NotImportable, AttributeError):  # the file cannot be imported, or the function is gone
-        return [], []
+        return Told()
     course = load_course()
     borrowed = progress.borrowed()  # these are right already
     needs = [course.task(need) for need in course.needs(task.id) if need not in borrowed]
-    return load_variants(task).diagnosis(subject, needs)
+    if package == LEARNER and holds_stub(task, package) and (told := checks.of_a_stub(needs)).culprits:
+        return told
+    return checks.told(diagnosis(load_variants(task), subject, needs), needs)
 
 
 def main() -> int:

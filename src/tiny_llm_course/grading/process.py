@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+from ..course.claims import Claim
 from ..course.findings import Finding
 from ..course.nouns import Task
 from ..course.registry import UsageError, load_course
@@ -147,8 +148,11 @@ class ChildProcess:
                 result.prints = (count, tuple(lines))
                 result.breakpoint = event["breakpoint"]
             case "mistakes":
-                results[event["task"]].mistakes = [tuple(m) for m in event["found"]]
-                results[event["task"]].culprits = tuple(event["culprits"])
+                result = results[event["task"]]
+                result.claims = tuple(Claim(**claim) for claim in event["claims"])
+                result.culprits = tuple(event["culprits"])
+                if event["finding"]:
+                    result.finding = Finding.from_json(event["finding"])
             case "broken":
                 self._begin()
                 for result in (r for r in results.values() if not r.finding):

@@ -197,18 +197,19 @@ def _details(result: TaskResult, package: str) -> list[Line]:
         lines = [
             partial(say, f"    breakpoint() at {result.breakpoint} does not stop under test; it does in: {opened}")
         ]
-    if result.status not in ("failed", "not started") or result.suffers:
+    if result.status not in ("failed", "not started") or (result.suffers and not result.culprits):
         return lines
     if finding and result.status == "failed":
         lines = [partial(say, f"    {finding.headline}"), *facts(finding), *lines]
         if finding.kind != Kind.FORBIDDEN:
-            for _, fact, question in result.mistakes:
-                lines.append(partial(say, f"    Your output equals what you get when {fact}.", bold=True))
-                lines.append(partial(say, f"    {question}"))
+            for claim in result.claims:
+                lines.append(partial(say, f"    {claim.said(finding.kind)}", bold=True))
+                lines += [partial(say, f"    {question}") for question in claim.questions]
         lines += _prints(*result.prints, result.passed + result.failed)
+    task = load_course().task(result.first) if result.culprits and lines else task  # where there is something to mend
     place, hint = f"code {where(task.target, package)} · read {chapter(task)}", f"hint: pdm run hint {task.id}"
     if package == LEARNERS and result.status == "failed" and finding and finding.check:
-        return [*lines, partial(say, f"    {place}"), partial(say, f"    look: pdm run case {task.id} · {hint}")]
+        return [*lines, partial(say, f"    {place}"), partial(say, f"    look: pdm run case {result.task.id} · {hint}")]
     return [*lines, partial(say, f"    {place} · {hint}")]
 
 
@@ -232,6 +233,8 @@ def verdict(result: TaskResult) -> str:
         case "failed" if result.culprits:
             are = "are" if len(result.culprits) > 1 else "is"
             return f"{count}; this task is right, {' and '.join(result.culprits)} which it uses {are} not"
+        case "not started" if result.culprits:
+            return f"not started, and would wait for {load_course().task(result.first).label}, which is not right"
         case "borrowed":
             return f"borrowed (pdm run return {result.task.id} to write it yourself)"
         case "failed" if result.finding and result.finding.place:

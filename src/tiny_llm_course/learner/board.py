@@ -34,6 +34,7 @@ class Standing:
     state: State
     words: str
     blocker: str = ""  # the id of a task that it needs, which nobody has begun
+    shown_by: str = ""  # that of one whose checks show what its own do not
 
 
 def standings() -> dict[str, Standing]:
@@ -46,8 +47,11 @@ def _standing(task: Task, borrowed: frozenset[str]) -> Standing:
     if task.id in borrowed:
         return Standing(State.BORROWED, "borrowed")
     known = progress.verdict(task.id)
-    same = known is not None and known.code == fingerprint(task, LEARNER)
+    code = fingerprint(task, LEARNER)
+    same = known is not None and known.code == code
     if known and same and known.status == "passed":
+        if later := progress.blamed_by(task.id, code):
+            return Standing(State.FAILING, f"passed its own checks, but {later} shows that it is wrong", shown_by=later)
         return Standing(State.DONE, "done")
     if absent := missing(task.requires):
         return Standing(State.NOT_HERE, f"not run here: needs {in_words(absent)}")
@@ -66,7 +70,8 @@ def _standing(task: Task, borrowed: frozenset[str]) -> Standing:
     if not known.culprits:
         return Standing(State.FAILING, "failing")
     names = " and ".join(known.culprits)
-    if all(progress.status_of(culprit) == "failed" for culprit in known.culprits):
+    course = load_course()
+    if all(fingerprint(course.task(culprit), LEARNER) == code for culprit, code in known.culprits.items()):
         return Standing(State.FAILING, f"fails by {names}")
     return Standing(State.TO_GRADE, f"failed by {names}, changed since")
 
@@ -106,7 +111,8 @@ def next_step(board: Mapping[str, Standing]) -> tuple[str, str]:
         case State.NOT_STARTED:
             return f"write {task.label}, {where(task.target, PACKAGE)}", f"pdm run test {task.id}"
         case State.FAILING:
-            return f"mend {task.label}, {where(task.target, PACKAGE)}", f"pdm run test {task.id}"
+            grading = board[task.id].shown_by or task.id
+            return f"mend {task.label}, {where(task.target, PACKAGE)}", f"pdm run test {grading}"
     of_the_day = load_course().day(task.week, task.day).tasks
     others = [other for other in of_the_day if board[other.id].state is State.TO_GRADE and not board[other.id].blocker]
     if len(others) > 1:

@@ -9,7 +9,7 @@ import dataclasses
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,11 +29,11 @@ Status = Literal["passed", "failed"]
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What grading said of a task, of which code, and which tasks it uses were to blame."""
+    """What grading said of a task, of which code, and which tasks it uses were to blame, each with its code."""
 
     status: Status
     code: str
-    culprits: tuple[str, ...] = ()
+    culprits: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def load() -> dict[str, Any]:
@@ -97,7 +97,7 @@ def record(results: Iterable[TaskResult]) -> bool:
     code has changed meanwhile, or of which not all checks were run, keeps the verdict that it had; so does one that
     cannot be run here.
     """
-    data = load()
+    data, course = load(), load_course()
     before = _table(data, "tasks")
     tasks = dict(before)
     for result in results:
@@ -107,7 +107,7 @@ def record(results: Iterable[TaskResult]) -> bool:
         if result.status in ("passed", "failed"):
             tasks[task.id] = {"status": result.status, "code": result.code}
             if result.culprits:
-                tasks[task.id]["culprits"] = list(result.culprits)
+                tasks[task.id]["culprits"] = {id: fingerprint(course.task(id), LEARNER) for id in result.culprits}
         elif result.status == "not started" or (result.finding and result.status in ("waiting", "not run")):
             tasks.pop(task.id, None)
     return tasks == before or save({**data, "tasks": tasks})
@@ -115,18 +115,36 @@ def record(results: Iterable[TaskResult]) -> bool:
 
 def verdict(task_id: str) -> Verdict | None:
     """A task's last verdict; None if there is none."""
-    match _table(load(), "tasks").get(task_id):
+    return _verdict(_table(load(), "tasks"), task_id)
+
+
+def _verdict(table: dict[str, Any], task_id: str) -> Verdict | None:
+    match table.get(task_id):
         case {"status": "passed" | "failed" as status, "code": str(code), **more}:
-            return Verdict(status, code, tuple(task.id for task in _tasks(more.get("culprits"))))
+            culprits = _table({str(key): value for key, value in more.items()}, "culprits")
+            return Verdict(status, code, {task.id: str(culprits[task.id]) for task in _tasks([*culprits])})
     return None
 
 
 def status_of(task_id: str) -> Status | None:
-    """ "passed" or "failed" if that is the verdict on the task's code as it is now, else None."""
-    known = verdict(task_id)
-    if known is None or known.code != fingerprint(load_course().task(task_id), LEARNER):
+    """ "passed" or "failed" if that is the verdict on the task's code as it is now, else None.
+
+    One that a later task blames has failed, although it passes its own checks.
+    """
+    known, code = verdict(task_id), fingerprint(load_course().task(task_id), LEARNER)
+    if known is None or known.code != code:
         return None
-    return known.status
+    return "failed" if known.status == "passed" and blamed_by(task_id, code) else known.status
+
+
+def blamed_by(task_id: str, code: str | None) -> str:
+    """The first of the tasks that fail, as they are now, because of this one with this code; "" if there is none."""
+    table = _table(load(), "tasks")
+    for task in load_course().tasks():
+        known = _verdict(table, task.id)
+        if known and code and known.culprits.get(task_id) == code and known.code == fingerprint(task, LEARNER):
+            return task.id
+    return ""
 
 
 def done(task: Task) -> bool:

@@ -21,8 +21,9 @@ from ..course.nouns import Task
 from ..course.registry import load_course
 from ..paths import LEARNER
 from ..programs.packages import SOLUTION_NAME, NotImportable, import_learner, program
+from ..testkit.naming import right, solved
 from ..testkit.rounding import close
-from ..testkit.variants import Program, Size, load_variants, solved
+from ..testkit.variants import Program, Size, load_variants
 from .clock import in_turns, peak_memory, rounds_for
 
 BUDGET = 0.8  # seconds for the rounds of one pair
@@ -59,7 +60,7 @@ def timings(task: Task) -> Iterator[Timing]:
         return
     # Both stand on the solution of the earlier tasks: only this task's code is compared.
     with solved(needs):
-        if not variants.right(mine):
+        if not right(variants, mine):
             yield Timing("", failed="your code does not compute the same as ours yet")
             return
         found = against("", variants.size, mine, ours)

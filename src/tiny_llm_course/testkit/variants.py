@@ -5,17 +5,18 @@ called `known`. A wrong program is a change of the solution's text, or decorated
 task that asks for a class. A probe takes a program and gives what it computes, as an array or a tuple of arrays, on
 inputs that it draws itself. One more function builds what `compare` times, on inputs large enough for that.
 
-A mistake is named when the learner's outcome equals a wrong program's outcome on every probe and differs from the
-solution's on at least one. "Equals" means the same shape, dtype and, to rounding, the same numbers.
+A wrong program may raise: it is then known by what it raises, in which of the probes. What is told of a learner's
+program by means of all this is in `naming`.
 """
 
-import contextlib
 import dataclasses
-import io
+import itertools
+import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, cached_property
-from types import ModuleType
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from types import FunctionType, ModuleType
 from typing import Any
 
 import mlx.core as mx
@@ -24,14 +25,13 @@ from ..course.nouns import Task
 from ..course.places import variants_path
 from ..course.registry import load_course
 from ..paths import make_importable
-from ..programs.packages import SOLUTION_NAME, NotImportable, all_installed, program
+from ..programs.packages import SOLUTION_NAME, program
 from ..programs.packages import load_solution as load_solution
 from ..programs.patched import patched
 from ..source.changed import DoesNotApply, Edit
-from .rounding import EPSILON, close
-
-Program = Callable[..., Any]
-Outcome = tuple[Any, ...] | None  # the arrays of one probe; None if the program raised an error
+from .outcomes import Outcome, Stopped, outcome, same
+from .outcomes import Program as Program
+from .rounding import EPSILON
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,10 +43,16 @@ class Variant:
     fact: str = ""
     question: str = ""
     edits: tuple[Edit, ...] = ()  # of the solution's text; none for a program that is written out
+    both: "tuple[Variant, ...]" = ()  # the two mistakes of a program that has two at once
+
+    @property
+    def mistakes(self) -> "tuple[Variant, ...]":
+        """The mistakes that the program has."""
+        return self.both or (self,)
 
     @cached_property
     def program(self) -> Program:
-        """The program, made when it is first asked for; a DoesNotApply if its change does not fit the solution."""
+        """The program, made when it is first asked for; a DoesNotApply if its changes do not fit the solution."""
         return self.make()
 
 
@@ -80,8 +86,8 @@ class Variants:
         self.size: Size | None = None
         self.untimed = ""  # why nothing is timed
         self.package = SOLUTION_NAME  # of which changes are made
-        self._probes: list[Probe] = []
-        self._known: dict[tuple[str, int], Outcome] = {}
+        self.probes: list[Probe] = []
+        self._known: dict[tuple[str, int], Outcome | None] = {}
 
     def wrong(self, name: str, *, fact: str, question: str) -> Callable[[Program], Program]:
         """Decorate a program that must be caught by the task's own tests, and named."""
@@ -104,7 +110,7 @@ class Variants:
 
     def probe(self, dtype: mx.Dtype = mx.float32) -> Callable[[Program], Program]:
         """Decorate a probe of the task; the dtype it computes in says how closely equal outcomes agree."""
-        return _collect(lambda f: self._probes.append(Probe(f, 16 * EPSILON[dtype])))
+        return _collect(lambda f: self.probes.append(Probe(f, 16 * EPSILON[dtype])))
 
     def sized(self, words: str) -> Callable[[Program], Program]:
         """Decorate what builds the function to time; the words, "x 64 x 4,096", say what that is given.
@@ -129,73 +135,74 @@ class Variants:
             raise DoesNotApply(f"the change {name}: {error}") from error
         return made
 
-    def right(self, subject: Program) -> bool:
-        """Whether the program equals the solution on all probes."""
-        return bool(self._alike(subject, [self._solution()]))
-
-    def mistakes(self, subject: Program) -> list[Variant]:
-        """The wrong variants that the program equals on all probes; none if it equals the solution."""
-        return self.diagnosis(subject, [])[0]
-
-    def diagnosis(self, subject: Program, needs: Sequence[Task]) -> tuple[list[Variant], list[Task]]:
-        """What to tell of a failing program: the mistakes of its own, or the needs that it suffers from."""
-        solution = self._solution()
-        with solved(needs):
-            alike = self._alike(subject, [solution, *self.wrong_programs])
-        if solution not in alike:
-            return alike, []
-        return [], self._culprits(subject, needs)
-
-    def _solution(self) -> Variant:
+    @cached_property
+    def solution(self) -> Variant:
         """The solution among the known programs, under an empty name."""
         return Variant("", lambda: program(self.task.program, SOLUTION_NAME))
 
-    def _alike(self, subject: Program, known: list[Variant]) -> list[Variant]:
-        """Those of some known programs that the program equals on every probe; an error equals nothing.
+    @cached_property
+    def pairs(self) -> list[Variant]:
+        """The programs with two of the mistakes at once; whether they can be made is seen when they are."""
+        return [
+            Variant(f"{a.name} + {b.name}", partial(self._combined, a, b), both=(a, b))
+            for a, b in itertools.combinations(self.wrong_programs, 2)
+        ]
 
-        Its prints are swallowed. It is not run on further probes when there is none left.
+    def alike(self, subject: Program, known: Sequence[Variant], until: float = math.inf) -> list[Variant]:
+        """Those of some known programs that the program equals on every probe; none if the clock says that it is late.
+
+        A program that stops on all of them says too little, and equals nothing. It is not run on further probes when
+        there is none left.
         """
-        alike = known if self._probes else []
-        for number, probe in enumerate(self._probes):
+        alike, runs = list(known) if self.probes else [], False
+        for number, probe in enumerate(self.probes):
             if alike:
-                mine = _outcome(probe.run, subject)
-                alike = [v for v in alike if _same(mine, self._known_outcome(v, number), probe.closeness)]
-        return alike
+                mine = outcome(probe.run, subject)
+                runs = runs or not isinstance(mine, Stopped)
+                alike = [v for v in alike if time.monotonic() < until and self.equal(mine, v, number)]
+        return alike if runs and time.monotonic() < until else []
 
-    def _known_outcome(self, variant: Variant, number: int) -> Outcome:
-        """What a known program computes on the probe of a number: computed once, it does not change."""
+    def equal(self, mine: Outcome, variant: Variant, number: int) -> bool:
+        """Whether an outcome on the probe of a number is that of a known program, which is found out once."""
         key = variant.name, number
         if key not in self._known:
             try:
-                self._known[key] = _outcome(self._probes[number].run, variant.program)
-            except DoesNotApply:  # which `dev check` reports
+                self._known[key] = outcome(self.probes[number].run, variant.program)
+            except DoesNotApply:  # which `dev check` reports of a single change
                 self._known[key] = None
-        return self._known[key]
+        known = self._known[key]
+        return known is not None and same(mine, known, self.probes[number].closeness)
 
-    def _culprits(self, subject: Program, needs: Sequence[Task]) -> list[Task]:
-        """The needs that make a right program wrong: with the solution's in their place it equals the solution.
+    def _combined(self, first: Variant, second: Variant) -> Program:
+        """A program with both mistakes.
 
-        As few as will do, and of two that would do the earlier: the later one is right as soon as that is. None if
-        nothing is wrong.
+        Two changes are made one after the other, two classes derived from the solution's inherit from one another, and
+        a function is put inside another one that calls the solution's.
+
+        Raises:
+            DoesNotApply: they do not go together.
         """
-
-        @cache
-        def enough(*chosen: Task) -> bool:
-            with solved(chosen):
-                return self.right(subject)
-
-        def kept(before: Sequence[Task], some: Sequence[Task], after: Sequence[Task]) -> Sequence[Task]:
-            """Those of some needs that must be the solution's beside these others; all of them together are enough."""
-            if enough(*before, *after):
-                return []
-            if len(some) <= 1:
-                return some
-            # By halves: one wrong need of many is found in a few steps.
-            early, late = some[: len(some) // 2], some[len(some) // 2 :]
-            late = kept([*before, *early], late, after)
-            return [*kept(before, early, [*late, *after]), *late]
-
-        return list(kept([], needs, []))
+        if first.edits and second.edits:
+            name = f"{first.name} + {second.name}"
+            try:
+                return self.patched(name, first.edits + second.edits)
+            except DoesNotApply:  # perhaps the first one takes away what the second one changes
+                return self.patched(name, second.edits + first.edits)
+        original = program(self.task.program, self.package)
+        for one, other in ((first, second), (second, first)):
+            a, b = one.program, other.program
+            if isinstance(a, type) and isinstance(b, type) and not (one.edits or other.edits):
+                try:
+                    return type("Both", (a, b), {})
+                except TypeError:  # no order of their methods fits both
+                    continue
+            if isinstance(a, FunctionType) and not one.edits:
+                inner = {name: b for name in a.__code__.co_names if a.__globals__.get(name) is original}
+                if inner:
+                    both = FunctionType(a.__code__, a.__globals__ | inner, a.__name__, a.__defaults__, a.__closure__)
+                    both.__kwdefaults__ = a.__kwdefaults__
+                    return both
+        raise DoesNotApply(f"{first.name} and {second.name} do not go together")
 
 
 def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
@@ -206,18 +213,6 @@ def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
         return program
 
     return decorate
-
-
-@contextlib.contextmanager
-def solved(tasks: Sequence[Task]) -> Iterator[None]:
-    """While the block runs, the targets of these tasks are the solution's."""
-    replacements = {}
-    for task in tasks:
-        with contextlib.suppress(NotImportable, AttributeError):  # a file or a function that is not there
-            program(task.program)
-            replacements[task.program] = program(task.program, SOLUTION_NAME)
-    with all_installed(replacements):
-        yield
 
 
 def load_variants(task: Task, package: str = SOLUTION_NAME) -> Variants:
@@ -235,22 +230,3 @@ def load_variants(task: Task, package: str = SOLUTION_NAME) -> Variants:
     assert known.task == task
     known.package = package
     return known
-
-
-def _outcome(run: Callable[[Program], Any], subject: Program) -> Outcome:
-    try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            result = run(subject)
-            result = result if isinstance(result, tuple) else (result,)
-            mx.eval(*(x for x in result if isinstance(x, mx.array)))
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # sys.exit() too
-        return None
-    return result
-
-
-def _same(mine: Outcome, other: Outcome, closeness: float) -> bool:
-    if mine is None or other is None or len(mine) != len(other):
-        return False
-    return all(close(a, b, closeness) for a, b in zip(mine, other, strict=True))

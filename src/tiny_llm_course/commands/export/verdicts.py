@@ -79,9 +79,7 @@ def _details(result: TaskResult) -> list[str]:
     finding = result.finding
     if finding is None or result.status != "failed":
         return []
-    facts = [
-        line for _, fact, ask in result.mistakes for line in (f"Your output equals what you get when {fact}.", ask)
-    ]
+    facts = [line for claim in result.claims for line in (claim.said(finding.kind), *claim.questions)]
     case = [f"case: {finding.case}"] if finding.case else []
     count = f"{result.passed} of {result.checks} check{'s' * (result.checks != 1)} passed"
     return [finding.headline, *finding.lines, *case, *few(finding.frames), *facts, count]

@@ -1,0 +1,33 @@
+"""What is told of the mistakes in a learner's program, in words that are true of what has been seen."""
+
+import dataclasses
+
+from .findings import Kind
+
+# What has been seen, by the kind of failure that it is told under.
+SEEN = {
+    Kind.RAISED: "your program stops as one does in which",
+    Kind.NO_ERROR: "your program does what one does in which",
+}
+OUTPUT = "your output equals what you get when"
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """That a program is as wrong as a known one, which has one mistake, or two at once.
+
+    Each mistake has a fact and a question. `here` says that no more than this case is known to be alike.
+    """
+
+    facts: list[str]
+    questions: list[str]
+    here: bool = False
+
+    def said(self, kind: Kind) -> str:
+        """The facts, under a failure of a kind."""
+        seen = SEEN.get(kind, OUTPUT)
+        if self.here:
+            return f"In this case, {seen} {self.facts[0]}. There is something else beside it."
+        if len(self.facts) > 1:
+            return f"Two mistakes at once: {seen} {', and '.join(self.facts)}."
+        return f"{seen[0].upper()}{seen[1:]} {self.facts[0]}."

@@ -1,0 +1,76 @@
+"""What a program does on some inputs, in a form that can be compared: what it gives, or how it stops."""
+
+import contextlib
+import dataclasses
+import dis
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+from .rounding import close
+
+Program = Callable[..., Any]
+
+# Different words for one thing: who reshapes is refused as who unflattens is.
+SAME_OPERATOR = {"unflatten": "reshape"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Stopped:
+    """An exception: its type, and what it is about, unless Python code has raised it, in words of its own.
+
+    That is the function that MLX names first, "[matmul] ..." or "categorical(): ...", or else what the message first
+    quotes, "'list' object has no attribute 'start'", or its first words. The rest depends on how a mistake is written.
+    """
+
+    kind: str
+    about: str = ""
+
+    @staticmethod
+    def by(error: BaseException) -> "Stopped":
+        """What an exception says."""
+        kind = type(error).__name__
+        try:
+            message = str(error)[:1000]
+        except Exception:
+            message = ""
+        found = re.match(r"\[(\w+)\]|(\w+)\(\)", message) or re.search(r"'([^']*)'", message)
+        if _was_raised(error):
+            return Stopped(kind)
+        about = (found[1] or found[found.lastindex or 0]).lower() if found else " ".join(message.split()[:3])
+        return Stopped(kind, SAME_OPERATOR.get(about, about))
+
+
+def _was_raised(error: BaseException) -> bool:
+    """Whether the line that it comes from is a `raise`."""
+    at = error.__traceback__
+    while at and at.tb_next:
+        at = at.tb_next
+    return bool(at and at.tb_frame.f_code.co_code[at.tb_lasti] == dis.opmap["RAISE_VARARGS"])
+
+
+Outcome = tuple[Any, ...] | Stopped  # the arrays of one probe
+
+
+def outcome(run: Callable[[Program], Any], subject: Program) -> Outcome:
+    """What becomes of a program in a run. Its prints are swallowed."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            result = run(subject)
+            result = result if isinstance(result, tuple) else (result,)
+            mx.eval(*(x for x in result if isinstance(x, mx.array)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit() too
+        return Stopped.by(error)
+    return result
+
+
+def same(mine: Outcome, other: Outcome, closeness: float) -> bool:
+    """Whether two outcomes are equal: to rounding, or in how the programs stop."""
+    if isinstance(mine, Stopped) or isinstance(other, Stopped):
+        return mine == other if isinstance(mine, Stopped) and isinstance(other, Stopped) else False
+    return len(mine) == len(other) and all(close(a, b, closeness) for a, b in zip(mine, other, strict=True))

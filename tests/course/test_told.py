@@ -1,0 +1,168 @@
+"""What a learner is told of a mistake: nothing that the checks contradict, with a case in which it shows."""
+
+import pytest
+from tests.course.checkouts import fixture
+
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
+
+NAMED = "equals what you get when"
+
+
+def edit(file: str, find: str, put: str) -> Edit:
+    return Edit(file, put, find)
+
+
+def graded(*edits: Edit, task: str, solved: tuple[str, ...] = ()) -> str:
+    """What is printed of a task of the small course, solved with its needs and then edited."""
+    with fixture(*(solved or (task,)), edits=edits) as checkout:
+        return run(f"test {task}", checkout).stdout
+
+
+def test_two_mistakes_at_once_are_named_with_both_questions():
+    screen = graded(
+        edit("basics.py", "y = x * slope", "y = x + slope"), edit("basics.py", "y + offset", "y - offset"), task="1.1.3"
+    )
+    assert f"Two mistakes at once: your output {NAMED} the offset is subtracted, and the slope is added." in screen
+    assert screen.count("?\n") == 2
+
+
+def test_a_claim_that_the_checks_contradict_is_withheld():
+    """The probe is float32; the checks see that the program loses float16 besides, which the known one does not."""
+    screen = graded(
+        edit("basics.py", "return y if offset is None else y + offset", "return y.astype(mx.float32)"), task="1.1.3"
+    )
+    assert "1.1.3 Line: failed" in screen
+    assert NAMED not in screen
+
+
+def test_a_claim_is_told_with_a_case_in_which_it_shows():
+    """Without an offset the program is right: the smallest case of all would not do."""
+    screen = graded(edit("basics.py", "return y if offset is None else y + offset", "return y"), task="1.1.3")
+    assert "x 2 x 3 x 4, slope 4, offset 4" in screen
+    assert f"Your output {NAMED} the offset is left out." in screen
+
+
+def test_a_mistake_that_stops_the_program_is_named_in_other_words():
+    screen = graded(
+        edit("spread.py", "x - mean(x, axis)", "x - mean(x, axis).squeeze(axis)"),
+        task="1.1.2",
+        solved=("1.1.1", "1.1.2"),
+    )
+    assert "raised ValueError" in screen
+    assert "Your program stops as one does in which the mean has lost the axis that it was taken along." in screen
+    assert NAMED not in screen
+
+
+def test_a_mistake_beside_an_unknown_one_is_told_of_its_own_cases():
+    """A vector's variance is wrong in another way, too."""
+    screen = graded(
+        edit(
+            "spread.py",
+            "return mean(centred * centred, axis)",
+            "return mean(mx.abs(centred), axis) * (7 if x.ndim == 1 else 1)",
+        ),
+        task="1.1.2",
+        solved=("1.1.1", "1.1.2"),
+    )
+    assert f"In this case, your output {NAMED} the distances from the mean are not squared." in screen
+
+
+FAULT = edit(
+    "spread.py",
+    "return mean(centred * centred, axis)",
+    "return mean(centred * centred, axis) * (2 if x.ndim == 2 and axis == -1 else 1)",
+)
+
+
+def test_a_green_task_that_a_later_one_blames_is_green_no_more():
+    """Until it is changed. The later task shows the case that proves it."""
+    with fixture("1.1.1", "1.1.2", "1.1.3", "1.2.1", edits=(FAULT,)) as checkout:
+        assert "3 of 3 tasks passed" in run("test 1.1", checkout).stdout
+        screen = run("test 1.2.1", checkout).stdout
+        assert "this task is right, 1.1.2 which it uses is not" in screen
+        assert "      case      float32, x 2 x 3" in screen
+        assert "code src/tiny_llm/spread.py:9 " in screen
+        board = run("status --week 1", checkout).stdout
+        assert "✗ 1.1.2 Variance: passed its own checks, but 1.2.1 shows that it is wrong" in board
+        assert board.endswith("Next: mend 1.1.2 Variance, src/tiny_llm/spread.py:9\n      pdm run test 1.2.1\n")
+        assert "✗ 1.2.1 Standard scores: fails by 1.1.2" in board
+        assert "1.1.2 Variance: passed" in run("test 1.1.2", checkout).stdout
+        assert "✗ 1.1.2 Variance" in run("status --week 1", checkout).stdout, "its own checks know no better"
+        file = checkout / "src/tiny_llm/spread.py"
+        file.write_text(file.read_text(encoding="utf-8").replace(FAULT.put, FAULT.find), encoding="utf-8")
+        board = run("status --week 1", checkout).stdout
+        assert "~ 1.1.2 Variance: changed since it passed" in board
+        assert "~ 1.2.1 Standard scores: failed by 1.1.2, changed since" in board
+
+
+STUB = "1.6.7"
+
+
+def of_the_course(tasks: str, *edits: Edit, days: tuple[str, ...]) -> str:
+    """What is printed of tasks of the course itself, of which some days are solved and then edited."""
+    solved = tuple(task.id for task in load_course().tasks() if task.id.rpartition(".")[0] in days and task.id != STUB)
+    with checkout_for(Scenario("told", (), solved, edits)) as checkout:
+        return run(f"test {tasks}", checkout).stdout
+
+
+def test_a_stub_that_an_earlier_mistake_keeps_from_being_reached_is_not_started():
+    screen = of_the_course(STUB, edit("tokenizer.py", "range(33, 127)", "range(33, 126)"), days=("1.6",))
+    assert "○ 1.6.7 Generating text: not started, and would wait for 1.6.1 The byte alphabet" in screen
+    assert "KeyError" not in screen
+
+
+# Programs that were once called by the name of a mistake that they do not have.
+MISTAKEN = {
+    "another-eps": (
+        "1.3.3",
+        edit("qwen3.py", "q_norm, k_norm, rms_norm_eps", "q_norm, k_norm, 1e-4"),
+        "eps is always",
+        ("1.1", "1.2", "1.3"),
+    ),
+    "temperature-after-top-p-alone": (
+        "1.7.5",
+        edit(
+            "sampler.py",
+            "        logits = logits / temp\n        if top_k:\n            logits = keep_top_k(logits, top_k)\n"
+            "        if top_p < 1:\n            logits = keep_top_p(logits, top_p)\n",
+            "        if top_k:\n            logits = keep_top_k(logits, top_k)\n"
+            "        if top_p < 1:\n            logits = keep_top_p(logits, top_p)\n        logits = logits / temp\n",
+        ),
+        "the temperature comes after the filters",
+        ("1.1", "1.7"),
+    ),
+    "words-between-spaces": (
+        "1.6.3",
+        edit("tokenizer.py", "self.words.findall(part)", 'regex.findall(r" ?\\S+|\\s+", part)'),
+        "GPT-2's pattern",
+        ("1.6",),
+    ),
+    "an-invalid-byte": (
+        "1.6.5",
+        edit(
+            "tokenizer.py",
+            "        text: str = self.decoder.decode(self.tokenizer.token_bytes[token])\n        return text\n",
+            "        self.held = getattr(self, 'held', b'') + self.tokenizer.token_bytes[token]\n        try:\n"
+            "            text = self.held.decode()\n        except UnicodeDecodeError:\n            return ''\n"
+            "        self.held = b''\n        return text\n",
+        ),
+        "characters that are complete are held back",
+        ("1.6",),
+    ),
+    "a-mask-for-one-row": (
+        "1.1.4",
+        edit("attention.py", "mask=mask,\n        )\n        # Back", "mask=mask if len(query) == 1 else None,\n        )\n        # Back"),
+        "the mask does not reach the attention",
+        ("1.1",),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKEN)
+def test_a_mistake_that_the_program_does_not_have_is_not_named(name):
+    task, change, fact, days = MISTAKEN[name]
+    screen = of_the_course(task, change, days=days)
+    assert f"{task} " in screen
+    assert ": failed, " in screen
+    assert fact not in screen
