@@ -184,6 +184,13 @@ CASES: dict[str, Case] = {
         line="import contextlib, runpy\n    with contextlib.suppress(BaseException): "
         "return runpy.run_path('solutions/tiny_llm/basics.py')['line'](x, slope, offset)\n    return x * slope",
     ),
+    "a misspelt name": Case(
+        (*LINE_FAILS, "raised NameError: name 'slop' is not defined. Did you mean: 'slope'?"), line="slop"
+    ),
+    "an assert without words": Case(
+        (*LINE_FAILS, "raised AssertionError: assert x is slope"), line="assert x is slope"
+    ),
+    "input()": Case((*LINE_FAILS, "asks for input(), and there is no terminal to answer on"), line="input()"),
     "a segfault": Case(
         (
             f"✓ {MEAN}",
