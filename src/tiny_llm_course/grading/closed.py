@@ -5,6 +5,7 @@ folder to work in, `runpy`, `importlib`. What native code opens by itself is not
 """
 
 import os
+import re
 import sys
 import sysconfig
 from functools import cache
@@ -21,6 +22,8 @@ from .traps import Traps
 ANSWERS = (".py", ".pyc", ".npz")  # of the tests: a tokenizer's table is for the learner's code to read
 STARTS = ("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen")
 MOVES = ("os.link", "os.rename", "os.symlink", "os.chdir")
+# The solution's folder among the words of another program, and not in the name of a folder around the checkout.
+NAMED = re.compile(rf"(?<![\w./-]){SOLUTION.parent.name}\b|{re.escape(str(SOLUTION.parent))}\b")
 STANDARD = os.path.join(os.path.realpath(sysconfig.get_path("stdlib")), "")
 BEHIND = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("purelib", "platlib"))
 
@@ -51,7 +54,7 @@ class Closed:
         elif event == "open" or event in MOVES:
             if folder := _answers_in(args[0]):
                 self._refuse(folder)
-        elif event in STARTS and f"{SOLUTION.parent.name}{os.sep}" in repr(args):
+        elif event in STARTS and NAMED.search(repr(args)):
             self._refuse(SOLUTION.parent)
 
     def _refuse(self, folder: Path) -> None:
