@@ -7,7 +7,6 @@ folder to work in, `runpy`, `importlib`. What native code opens by itself is not
 import os
 import re
 import sys
-import sysconfig
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -24,8 +23,8 @@ STARTS = ("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen")
 MOVES = ("os.link", "os.rename", "os.symlink", "os.chdir")
 # The solution's folder among the words of another program, and not in the name of a folder around the checkout.
 NAMED = re.compile(rf"(?<![\w./-]){SOLUTION.parent.name}\b|{re.escape(str(SOLUTION.parent))}\b")
-STANDARD = os.path.join(os.path.realpath(sysconfig.get_path("stdlib")), "")
-BEHIND = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("purelib", "platlib"))
+STANDARD = os.path.join(os.path.dirname(os.path.realpath(os.__file__)), "")
+PACKAGES = ("site-packages", "dist-packages")  # folders of others in it
 
 
 class Closed:
@@ -96,4 +95,6 @@ def _answers_in(path: Any) -> Path | None:
 @cache
 def _passes_on(file: str) -> bool:
     """Whether a file is of Python's own library, or stands for none: what it imports, somebody else wants."""
-    return file.startswith("<") or (os.path.realpath(file).startswith(STANDARD) and not file.startswith(BEHIND))
+    return file.startswith("<") or (
+        os.path.realpath(file).startswith(STANDARD) and not set(PACKAGES) & set(Path(file).parts)
+    )
