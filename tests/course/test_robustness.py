@@ -176,7 +176,7 @@ CASES: dict[str, Case] = {
         status=130,
     ),
     "it runs the solution": Case(
-        (*LINE_FAILS, "uses solutions/, where the answers are"),
+        (*LINE_FAILS, "No module named 'solutions'"),
         line="from solutions.tiny_llm.basics import line as s\n    return s(x, slope, offset)",
     ),
     "it reads the solution, and says nothing of being caught": Case(

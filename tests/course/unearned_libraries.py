@@ -17,7 +17,11 @@ FILES = {
     "    own = [*range(33, 127), *range(161, 173), *range(174, 256)]\n"
     "    rest = [b for b in range(256) if b not in own]\n"
     "    return {b: chr(b) for b in own} | {b: chr(256 + i) for i, b in enumerate(rest)}\n",
-    "mlx_lm.py": "def apply(function, *args): return function(*args)\n",
+    "mlx_lm.py": "import mlx.core as mx\ndef apply(function, *args): return function(*args)\n"
+    "class RMSNorm:\n    def __init__(self, dim, weight, eps=1e-5): self.weight, self.eps = weight, eps\n"
+    "    def __call__(self, x):\n        y = x.astype(mx.float32)\n"
+    "        y = y * mx.rsqrt((y * y).mean(-1, keepdims=True) + self.eps)\n"
+    "        return (y.astype(x.dtype) * self.weight).astype(x.dtype)\n",
 }
 
 

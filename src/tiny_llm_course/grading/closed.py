@@ -5,8 +5,8 @@ folder to work in, `runpy`, `importlib`. What native code opens by itself is not
 """
 
 import os
+import re
 import sys
-import sysconfig
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -21,8 +21,10 @@ from .traps import Traps
 ANSWERS = (".py", ".pyc", ".npz")  # of the tests: a tokenizer's table is for the learner's code to read
 STARTS = ("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen")
 MOVES = ("os.link", "os.rename", "os.symlink", "os.chdir")
-STANDARD = os.path.join(os.path.realpath(sysconfig.get_path("stdlib")), "")
-BEHIND = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("purelib", "platlib"))
+# The solution's folder among the words of another program, and not in the name of a folder around the checkout.
+NAMED = re.compile(rf"(?<![\w./-]){SOLUTION.parent.name}\b|{re.escape(str(SOLUTION.parent))}\b")
+STANDARD = os.path.join(os.path.dirname(os.path.realpath(os.__file__)), "")
+PACKAGES = ("site-packages", "dist-packages")  # folders of others in it
 
 
 class Closed:
@@ -51,7 +53,7 @@ class Closed:
         elif event == "open" or event in MOVES:
             if folder := _answers_in(args[0]):
                 self._refuse(folder)
-        elif event in STARTS and f"{SOLUTION.parent.name}{os.sep}" in repr(args):
+        elif event in STARTS and NAMED.search(repr(args)):
             self._refuse(SOLUTION.parent)
 
     def _refuse(self, folder: Path) -> None:
@@ -93,4 +95,6 @@ def _answers_in(path: Any) -> Path | None:
 @cache
 def _passes_on(file: str) -> bool:
     """Whether a file is of Python's own library, or stands for none: what it imports, somebody else wants."""
-    return file.startswith("<") or (os.path.realpath(file).startswith(STANDARD) and not file.startswith(BEHIND))
+    return file.startswith("<") or (
+        os.path.realpath(file).startswith(STANDARD) and not set(PACKAGES) & set(Path(file).parts)
+    )
