@@ -18,6 +18,7 @@ from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import EPSILON, Array64, Round, exact, to_float64
+from tiny_llm_course.testkit.sizes import sizes as sizes_of
 from tiny_llm_course.testkit.sizes import sweep
 
 PAIRINGS = pytest.mark.parametrize("traditional", [False, True])
@@ -96,7 +97,7 @@ def test_task_1_angles_refuses_odd_dims():
 
 
 def test_task_1_angles_sweep():
-    for n in sweep(P=4200, L=4200):
+    for n in sizes_of(P=4200, L=4200):
         base = n.turn(10000, 50, 1000000.0, 2, 0.5, 300.0)
         agrees(positional_encoding.rotation_angles, angles64, 2 * n.P, n.L, base, seed=n, dtype=mx.float32)
 

@@ -32,7 +32,7 @@ from tiny_llm_course.testkit.errors import raises_error, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, ids, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
-from tiny_llm_course.testkit.sizes import sweep
+from tiny_llm_course.testkit.sizes import sizes, sweep
 
 ARCHITECTURES = [QWEN3, QWEN25]
 by_architecture = pytest.mark.parametrize("base", ARCHITECTURES, ids=["qwen3", "qwen2.5"])
@@ -351,7 +351,7 @@ def test_task_3_model_ties_as_the_config_says():
 
 
 def test_task_3_model_sweep():
-    for n in sweep(N=20, L=65, V=4200, E=7, I=7, M=4, K=3, G=3, P=4):
+    for n in sizes(N=20, L=65, V=4200, E=7, I=7, M=4, K=3, G=3, P=4):
         tied = {"tie_word_embeddings": n.turn(True, False, False), "vocab_size": n.V, "num_hidden_layers": n.M}
         model = random_model(n.turn(QWEN3, QWEN25, QWEN3), n.seed, **{**measures(n), **tied})
         tokens = mx.array(ids(n.seed, n.V, n.N * n.L)).reshape(n.N, n.L)

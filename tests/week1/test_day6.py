@@ -25,7 +25,7 @@ from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_er
 from tiny_llm_course.testkit.inputs import DTYPES
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
-from tiny_llm_course.testkit.sizes import sweep
+from tiny_llm_course.testkit.sizes import sizes
 from tiny_llm_course.testkit.texts import LENGTHS, again, awkward_texts, same_ids, same_pieces, same_text
 
 FOLDER = Path(__file__).parent
@@ -334,6 +334,7 @@ def encode_formula(text, ranks, vocab, specials, pattern, form):
     return ids
 
 
+@cache
 def tables():
     data = json.loads((FOLDER / "tokenizer.json").read_text(encoding="utf-8"))
     ranks = {tuple(pair.split(" ")): i for i, pair in enumerate(data["model"]["merges"])}
@@ -679,7 +680,7 @@ def test_task_4_tokens_formula(prompt, max_tokens):
 
 def test_task_4_tokens_sweep():
     """Prompts, answers and vocabularies of many sizes."""
-    for n in sweep(P=1100, M=140, V=4200):
+    for n in sizes(P=1100, M=140, V=4200):
 
         def wander_about(tokens, n=n):
             return n.V - 1 if len(tokens) % 3 == 0 else (tokens[-1] * 7 + len(tokens)) % n.V
@@ -777,14 +778,14 @@ def test_task_4_tokens_sampler(dtype):
 # Task 4, generating text
 
 
-def check_text(prompt, script, pieces, max_tokens=20, **options):
+def check_text(prompt, script, pieces, max_tokens=20, bpe=None, **options):
     """`script` is what the model says, token for token, whatever came before; its last token again and again."""
     shown = ", ".join(f"{name} {value}" for name, value in options.items() if name != "sampler")
     case = f"prompt {words(prompt)}, the model says {script}, max_tokens {max_tokens}" + f", {shown}" * bool(shown)
     ranks, vocab, special, pattern = tables()
     before = encode_formula(prompt, ranks, vocab, special, pattern, "NFC")
     model = Model(lambda t: script[min(max(0, len(t) - len(before)), len(script) - 1)], case, vocab=STOP + 1)
-    bpe = load()
+    bpe = bpe or load()
     texts = again(lambda: drawn(generate.simple_generate(model, bpe, prompt, max_tokens, **options), case, 200), case)
     for text in texts:
         if not isinstance(text, str):
@@ -816,16 +817,16 @@ def test_task_4_text_special_tokens():
 
 def test_task_4_text_sweep():
     """Prompts and answers of every kind."""
-    ranks, vocab, special, pattern = tables()
+    bpe, (ranks, vocab, special, pattern) = load(), tables()
     texts = [text for text in awkward_texts() if text and len(text.encode()) <= 20]
     for i, text in enumerate([text for text in texts if len(text.encode()) <= 3] + texts[::4]):
         prompt = texts[(i * 11 + 3) % len(texts)]
         script = encode_formula(text, ranks, vocab, special, pattern, "NFC")
         shown = [piece for piece in stream_formula(script) if piece]
         if i % 2:
-            check_text(prompt, script, shown, max_tokens=len(script))
+            check_text(prompt, script, shown, len(script), bpe)
         else:
-            check_text(prompt, [*script, END], shown, max_tokens=len(script) + i % 3, eos_ids=[END])
+            check_text(prompt, [*script, END], shown, len(script) + i % 3, bpe, eos_ids=[END])
 
 
 @pytest.mark.parametrize("max_tokens", [0, 1, 3])
