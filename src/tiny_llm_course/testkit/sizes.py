@@ -19,7 +19,7 @@ SMALL = 20
 LONG = (64, 65, 128, 131, 1009, 4099)
 ROUND = (32, 100, 256, 257, 512, 1024)
 EQUAL = (1, 2, 3, 5, 8)
-# From nearly nothing to large, where the sizes' own is 1. Five of them, so that each meets other values that take turns.
+# From nearly nothing to large; the sizes' own is 1. They are five, so that each meets all values that take turns.
 SPREADS = (1e-6, 1e-4, 0.03, 30.0, 1000.0)
 
 
