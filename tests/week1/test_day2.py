@@ -366,10 +366,10 @@ def test_task_2_rope_turns_add_up(one, two, dims, base, traditional, seed):
 
 
 @property_test
-@given(length=st.integers(2, 6), **any_rope)
-def test_task_2_rope_one_token_at_a_time(length, dims, base, traditional, seed):
+@given(batch=st.integers(1, 2), length=st.integers(2, 6), **any_rope)
+def test_task_2_rope_one_token_at_a_time(batch, length, dims, base, traditional, seed):
     """Token by token, as text is generated, gives what the whole sequence at once gives."""
-    x = tokens(seed, mx.float32, 2, length, 3, dims)
+    x = tokens(seed, mx.float32, batch, length, 3, dims)
     steps = [rope(x[:, p : p + 1], length, base, traditional, slice(p, p + 1)) for p in range(length)]
     expected = to_float64(rope(x, length, base, traditional))
     what = f"{length} tokens one at a time, against all at once"

@@ -22,7 +22,7 @@ from tiny_llm import generate, tokenizer
 from tiny_llm_course.testkit.agreement import compare
 from tiny_llm_course.testkit.cases import dtype_word, noted, type_words
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_error, raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES
+from tiny_llm_course.testkit.inputs import DTYPES, token_ids
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sizes
@@ -170,6 +170,10 @@ def test_task_1_merge_goes_by_rank_and_not_by_place_in_the_table():
     same_pieces(merged, ["b", "lu", "e"], case)
 
 
+def rank_of(pairs):
+    return {pair: rank for rank, pair in enumerate(pairs)}
+
+
 def learned(text, number):
     """Pairs as they are learned: the commonest first, never one that makes a piece that there is."""
     pieces = list(text)
@@ -197,11 +201,15 @@ def test_task_1_merge_formula(text, word, number):
 def test_task_1_merge_sweep():
     """Words of all lengths, with tables of few and of many pairs, learned from such words."""
     tables_of = [learned(text, number) for text in ("abcab" * 9, "1223" * 20, "a" * 70) for number in (1, 2, 3, 8, 30)]
+    text = "thatisabluedogandthedogsatonthematwiththecatatnine" * 3
+    pairs = learned(text, 60)
+    for begin in range(0, 90, 3):
+        word = text[begin : begin + begin // 2 + 1]
+        check_merge(list(word), " ".join("+".join(p) for p in pairs), merge_formula(word, rank_of(pairs)))
     for length in (0, *LENGTHS, 1009):
         for i, pairs in enumerate(tables_of if length < 21 else tables_of[length % 3 :: 3]):
             word = "".join(["abcab", "12233", "aaaaa"][i // 5][(j * j + i) % 5] for j in range(length))
-            ranks = {pair: rank for rank, pair in enumerate(pairs)}
-            check_merge(list(word), " ".join("+".join(pair) for pair in pairs), merge_formula(word, ranks))
+            check_merge(list(word), " ".join("+".join(p) for p in pairs), merge_formula(word, rank_of(pairs)))
 
 
 # Task 2, encoding
@@ -685,14 +693,15 @@ def test_task_4_tokens_sweep():
         def wander_about(tokens, n=n):
             return n.V - 1 if len(tokens) % 3 == 0 else (tokens[-1] * 7 + len(tokens)) % n.V
 
-        prompt = [(i * i + n.seed) % n.V for i in range(n.P)]
+        prompt = token_ids(n.seed, n.V, n.P)
         answer = continuation(wander_about, prompt, n.M)
         check_tokens(wander_about, prompt, n.M, answer, n.turn(*DTYPES), n.V)
         if n.turn(True, False) and n.M <= 20:
             check_tokens(wander_about, prompt, n.M + 3, answer, vocab=n.V, context_length=n.P + n.M)
         elif n.M <= 20:
             ends = answer[: answer.index(answer[-1])]
-            check_tokens(wander_about, prompt, n.M, ends, vocab=n.V, eos_ids=n.turn([answer[-1]], {answer[-1]}))
+            others = [n.V, n.V + 1, n.V + 2]  # which the model never says
+            check_tokens(wander_about, prompt, n.M, ends, vocab=n.V, eos_ids=[*others, answer[-1]])
 
 
 @pytest.mark.parametrize(

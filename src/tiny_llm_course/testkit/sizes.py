@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 SMALL = 20
 # Where code is cut into blocks, and just past it. Then others, a third of them for each letter.
-LONG = (64, 65, 128, 131, 1009, 4099)
-ROUND = (32, 100, 256, 257, 512, 1024)
+LONG = (32, 64, 65, 128, 131, 1009, 4099)
+ROUND = (48, 100, 256, 257, 512, 1024)
 EQUAL = (1, 2, 3, 5, 8)
 # From nearly nothing to large; the sizes' own is 1. They are five, so that each meets all values that take turns.
 SPREADS = (1e-6, 1e-4, 0.03, 30.0, 1000.0)
