@@ -6,6 +6,7 @@ a program mixes up or leaves out, it shows.
 """
 
 import dataclasses
+from functools import cached_property
 from typing import Any
 
 import mlx.core as mx
@@ -50,6 +51,16 @@ class ReferenceModel:
         """One layer's weights, by their names within the layer."""
         prefix = f"model.layers.{number}."
         return {name.removeprefix(prefix): w for name, w in self.weights.items() if name.startswith(prefix)}
+
+    @cached_property
+    def weights64(self) -> dict[str, Array64]:
+        """All weights, for the formulas."""
+        return {name: to_float64(w) for name, w in self.weights.items()}
+
+    def layer64(self, number: int) -> dict[str, Array64]:
+        """One layer's weights, for the formulas."""
+        prefix = f"model.layers.{number}."
+        return {name.removeprefix(prefix): w for name, w in self.weights64.items() if name.startswith(prefix)}
 
     def with_weights(self, **changed: mx.array) -> "ReferenceModel":
         """The same model with some weights replaced or added."""
@@ -135,7 +146,7 @@ def block64(
     r: Round = exact,
 ) -> Array64:
     """One layer of a model: x plus attention of its norm, then that plus the MLP of its norm."""
-    c, w = model.config, {name: to_float64(v) for name, v in model.layer(number).items()}
+    c, w = model.config, model.layer64(number)
     eps = c["rms_norm_eps"]
     attended = qwen_attention64(
         rms_norm64(x, w["input_layernorm.weight"], eps, r=r),
@@ -162,10 +173,10 @@ def block64(
 
 def model64(tokens: Array64, model: ReferenceModel, *, r: Round = exact) -> Array64:
     """The logits after every position."""
-    table = to_float64(model.weights["model.embed_tokens.weight"])
+    table = model.weights64["model.embed_tokens.weight"]
     x = table[tokens.astype(int)]
     for number in range(model.config["num_hidden_layers"]):
         x = block64(x, model, "causal", number, r=r)
-    x = rms_norm64(x, to_float64(model.weights["model.norm.weight"]), model.config["rms_norm_eps"], r=r)
-    head = table if model.config["tie_word_embeddings"] else to_float64(model.weights["lm_head.weight"])
+    x = rms_norm64(x, model.weights64["model.norm.weight"], model.config["rms_norm_eps"], r=r)
+    head = table if model.config["tie_word_embeddings"] else model.weights64["lm_head.weight"]
     return linear64(x, head, r=r)

@@ -65,7 +65,9 @@ def test_task_1_softmax_pytorch(pytorch):
 def test_task_1_softmax_sweep():
     for n in sweep(A=4200, B=1100, C=4200):
         x = normals(n.seed)(n.A, n.B, n.C, spread=n.spread)
-        agrees(basics.softmax, softmax64, x, n.turn(-1, 0, 1, 2, -3, -2, 2), seed=n)
+        for axis in (-1, 0, 1) if n.seed % 2 else (2, -2, -3):
+            agrees(basics.softmax, softmax64, x, axis, seed=n)
+        agrees(basics.softmax, softmax64, x[:, 0], n.turn(-1, 0), seed=n)
     for dims in range(1, 8):
         x = normals(dims)(*range(dims, 0, -1))
         for axis in (-1, 0, dims // 2):

@@ -18,6 +18,7 @@ from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import EPSILON, Array64, Round, exact, to_float64
+from tiny_llm_course.testkit.sizes import sizes as sizes_of
 from tiny_llm_course.testkit.sizes import sweep
 
 PAIRINGS = pytest.mark.parametrize("traditional", [False, True])
@@ -96,7 +97,7 @@ def test_task_1_angles_refuses_odd_dims():
 
 
 def test_task_1_angles_sweep():
-    for n in sweep(P=4200, L=4200):
+    for n in sizes_of(P=4200, L=4200):
         base = n.turn(10000, 50, 1000000.0, 2, 0.5, 300.0)
         agrees(positional_encoding.rotation_angles, angles64, 2 * n.P, n.L, base, seed=n, dtype=mx.float32)
 
@@ -365,10 +366,10 @@ def test_task_2_rope_turns_add_up(one, two, dims, base, traditional, seed):
 
 
 @property_test
-@given(length=st.integers(2, 6), **any_rope)
-def test_task_2_rope_one_token_at_a_time(length, dims, base, traditional, seed):
+@given(batch=st.integers(1, 2), length=st.integers(2, 6), **any_rope)
+def test_task_2_rope_one_token_at_a_time(batch, length, dims, base, traditional, seed):
     """Token by token, as text is generated, gives what the whole sequence at once gives."""
-    x = tokens(seed, mx.float32, 2, length, 3, dims)
+    x = tokens(seed, mx.float32, batch, length, 3, dims)
     steps = [rope(x[:, p : p + 1], length, base, traditional, slice(p, p + 1)) for p in range(length)]
     expected = to_float64(rope(x, length, base, traditional))
     what = f"{length} tokens one at a time, against all at once"

@@ -21,7 +21,7 @@ from tiny_llm_course.testkit.inputs import DTYPES, causal, normals
 from tiny_llm_course.testkit.memory import copies_none_of
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
-from tiny_llm_course.testkit.sizes import sweep
+from tiny_llm_course.testkit.sizes import sizes, sweep
 
 # Task 1, causal mask
 
@@ -97,7 +97,7 @@ def test_task_1_mask_is_the_last_rows_of_the_whole(keys, length):
 
 
 def test_task_1_mask_sweep():
-    for n in sweep(L=1100, X=4200):
+    for n in sizes(L=1100, X=4200):
         mask_agrees(n.L, n.L + n.X - 1, n.turn(*DTYPES))
 
 

@@ -29,10 +29,10 @@ from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import raises_error, raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, ids, normals
+from tiny_llm_course.testkit.inputs import DTYPES, normals, token_ids
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
-from tiny_llm_course.testkit.sizes import sweep
+from tiny_llm_course.testkit.sizes import sizes, sweep
 
 ARCHITECTURES = [QWEN3, QWEN25]
 by_architecture = pytest.mark.parametrize("base", ARCHITECTURES, ids=["qwen3", "qwen2.5"])
@@ -103,7 +103,7 @@ def test_task_1_embedding_as_linear(leading, dtype):
 def test_task_1_embedding_sweep():
     for n in sweep(N=1100, V=4200, E=1100):
         weight, x = normals(n.seed)(n.V, n.E, spread=n.spread), normals(n.seed + 1000)(n.N, n.E)
-        tokens = mx.array(ids(n.seed, n.V, n.N))
+        tokens = mx.array(token_ids(n.seed, n.V, n.N))
         leading = n.turn((-1,), (1, -1), (-1, 1))
         agrees(embed, embed64, tokens.reshape(*leading), weight, seed=n, dtype=mx.float32)
         agrees(unembed, unembed64, x.reshape(*leading, n.E), weight, seed=n)
@@ -351,10 +351,10 @@ def test_task_3_model_ties_as_the_config_says():
 
 
 def test_task_3_model_sweep():
-    for n in sweep(N=20, L=65, V=4200, E=7, I=7, M=4, K=3, G=3, P=4):
+    for n in sizes(N=20, L=65, V=4200, E=7, I=7, M=4, K=3, G=3, P=4):
         tied = {"tie_word_embeddings": n.turn(True, False, False), "vocab_size": n.V, "num_hidden_layers": n.M}
         model = random_model(n.turn(QWEN3, QWEN25, QWEN3), n.seed, **{**measures(n), **tied})
-        tokens = mx.array(ids(n.seed, n.V, n.N * n.L)).reshape(n.N, n.L)
+        tokens = mx.array(token_ids(n.seed, n.V, n.N * n.L)).reshape(n.N, n.L)
         agrees(logits, model64, tokens, model, seed=n, dtype=mx.float32)
 
 

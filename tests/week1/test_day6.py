@@ -22,10 +22,10 @@ from tiny_llm import generate, tokenizer
 from tiny_llm_course.testkit.agreement import compare
 from tiny_llm_course.testkit.cases import dtype_word, noted, type_words
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_error, raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES
+from tiny_llm_course.testkit.inputs import DTYPES, token_ids
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
-from tiny_llm_course.testkit.sizes import sweep
+from tiny_llm_course.testkit.sizes import sizes
 from tiny_llm_course.testkit.texts import LENGTHS, again, awkward_texts, same_ids, same_pieces, same_text
 
 FOLDER = Path(__file__).parent
@@ -170,6 +170,10 @@ def test_task_1_merge_goes_by_rank_and_not_by_place_in_the_table():
     same_pieces(merged, ["b", "lu", "e"], case)
 
 
+def rank_of(pairs):
+    return {pair: rank for rank, pair in enumerate(pairs)}
+
+
 def learned(text, number):
     """Pairs as they are learned: the commonest first, never one that makes a piece that there is."""
     pieces = list(text)
@@ -197,11 +201,15 @@ def test_task_1_merge_formula(text, word, number):
 def test_task_1_merge_sweep():
     """Words of all lengths, with tables of few and of many pairs, learned from such words."""
     tables_of = [learned(text, number) for text in ("abcab" * 9, "1223" * 20, "a" * 70) for number in (1, 2, 3, 8, 30)]
+    text = "thatisabluedogandthedogsatonthematwiththecatatnine" * 3
+    pairs = learned(text, 60)
+    for begin in range(0, 90, 3):
+        word = text[begin : begin + begin // 2 + 1]
+        check_merge(list(word), " ".join("+".join(p) for p in pairs), merge_formula(word, rank_of(pairs)))
     for length in (0, *LENGTHS, 1009):
         for i, pairs in enumerate(tables_of if length < 21 else tables_of[length % 3 :: 3]):
             word = "".join(["abcab", "12233", "aaaaa"][i // 5][(j * j + i) % 5] for j in range(length))
-            ranks = {pair: rank for rank, pair in enumerate(pairs)}
-            check_merge(list(word), " ".join("+".join(pair) for pair in pairs), merge_formula(word, ranks))
+            check_merge(list(word), " ".join("+".join(p) for p in pairs), merge_formula(word, rank_of(pairs)))
 
 
 # Task 2, encoding
@@ -334,6 +342,7 @@ def encode_formula(text, ranks, vocab, specials, pattern, form):
     return ids
 
 
+@cache
 def tables():
     data = json.loads((FOLDER / "tokenizer.json").read_text(encoding="utf-8"))
     ranks = {tuple(pair.split(" ")): i for i, pair in enumerate(data["model"]["merges"])}
@@ -679,19 +688,20 @@ def test_task_4_tokens_formula(prompt, max_tokens):
 
 def test_task_4_tokens_sweep():
     """Prompts, answers and vocabularies of many sizes."""
-    for n in sweep(P=1100, M=140, V=4200):
+    for n in sizes(P=1100, M=140, V=4200):
 
         def wander_about(tokens, n=n):
             return n.V - 1 if len(tokens) % 3 == 0 else (tokens[-1] * 7 + len(tokens)) % n.V
 
-        prompt = [(i * i + n.seed) % n.V for i in range(n.P)]
+        prompt = token_ids(n.seed, n.V, n.P)
         answer = continuation(wander_about, prompt, n.M)
         check_tokens(wander_about, prompt, n.M, answer, n.turn(*DTYPES), n.V)
         if n.turn(True, False) and n.M <= 20:
             check_tokens(wander_about, prompt, n.M + 3, answer, vocab=n.V, context_length=n.P + n.M)
         elif n.M <= 20:
             ends = answer[: answer.index(answer[-1])]
-            check_tokens(wander_about, prompt, n.M, ends, vocab=n.V, eos_ids=n.turn([answer[-1]], {answer[-1]}))
+            others = [n.V, n.V + 1, n.V + 2]  # which the model never says
+            check_tokens(wander_about, prompt, n.M, ends, vocab=n.V, eos_ids=[*others, answer[-1]])
 
 
 @pytest.mark.parametrize(
@@ -777,14 +787,14 @@ def test_task_4_tokens_sampler(dtype):
 # Task 4, generating text
 
 
-def check_text(prompt, script, pieces, max_tokens=20, **options):
+def check_text(prompt, script, pieces, max_tokens=20, bpe=None, **options):
     """`script` is what the model says, token for token, whatever came before; its last token again and again."""
     shown = ", ".join(f"{name} {value}" for name, value in options.items() if name != "sampler")
     case = f"prompt {words(prompt)}, the model says {script}, max_tokens {max_tokens}" + f", {shown}" * bool(shown)
     ranks, vocab, special, pattern = tables()
     before = encode_formula(prompt, ranks, vocab, special, pattern, "NFC")
     model = Model(lambda t: script[min(max(0, len(t) - len(before)), len(script) - 1)], case, vocab=STOP + 1)
-    bpe = load()
+    bpe = bpe or load()
     texts = again(lambda: drawn(generate.simple_generate(model, bpe, prompt, max_tokens, **options), case, 200), case)
     for text in texts:
         if not isinstance(text, str):
@@ -816,16 +826,16 @@ def test_task_4_text_special_tokens():
 
 def test_task_4_text_sweep():
     """Prompts and answers of every kind."""
-    ranks, vocab, special, pattern = tables()
+    bpe, (ranks, vocab, special, pattern) = load(), tables()
     texts = [text for text in awkward_texts() if text and len(text.encode()) <= 20]
     for i, text in enumerate([text for text in texts if len(text.encode()) <= 3] + texts[::4]):
         prompt = texts[(i * 11 + 3) % len(texts)]
         script = encode_formula(text, ranks, vocab, special, pattern, "NFC")
         shown = [piece for piece in stream_formula(script) if piece]
         if i % 2:
-            check_text(prompt, script, shown, max_tokens=len(script))
+            check_text(prompt, script, shown, len(script), bpe)
         else:
-            check_text(prompt, [*script, END], shown, max_tokens=len(script) + i % 3, eos_ids=[END])
+            check_text(prompt, [*script, END], shown, len(script) + i % 3, bpe, eos_ids=[END])
 
 
 @pytest.mark.parametrize("max_tokens", [0, 1, 3])

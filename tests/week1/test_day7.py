@@ -19,7 +19,7 @@ from tiny_llm import sampler
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, ids, normals
+from tiny_llm_course.testkit.inputs import DTYPES, normals, token_ids
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sweep
@@ -146,7 +146,7 @@ def test_task_1_penalty_pytorch(pytorch):
 
 def used(n, size, most=3):
     """For each row of a sweep's case up to `most` tokens, the vocabulary's last among them, and some of them often."""
-    return [ids(n.seed + row, size, (most + row) % (most + 1)) for row in range(n.N)]
+    return [token_ids(n.seed + row, size, (most + row) % (most + 1)) for row in range(n.N)]
 
 
 def test_task_1_penalty_sweep():
@@ -315,6 +315,11 @@ def test_task_2_top_p_many_tokens(dtype):
     compare(mx.array(np.maximum(above, 0)), np.zeros(2), mx.float32, 0.0, f"{what}, {case}", 10000)
 
 
+def in_order(logits, n):
+    """The same, the likeliest token of each row at one end of the vocabulary."""
+    return mx.sort(logits, axis=-1) if n.seed % 2 else -mx.sort(-logits, axis=-1)
+
+
 def far_from(borders, wanted):
     """A number near the wanted one that is far from all borders: a choice that does not depend on rounding."""
     near = np.linspace(0.9 * wanted, 1.1 * wanted, 41)
@@ -325,7 +330,9 @@ def test_task_2_top_p_sweep():
     for n in sweep(N=1100, V=4200):
         logits = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1))
         sums = np.cumsum(-np.sort(-softmax64(to_float64(logits), -1), axis=-1), axis=-1)
-        agrees(sampler.keep_top_p, top_p64, logits, far_from(sums, n.turn(0.5, 0.9, 0.05, 0.7)), seed=n)
+        for p in (n.turn(0.5, 0.9, 0.7), 0.02):
+            agrees(sampler.keep_top_p, top_p64, logits, far_from(sums, p), seed=n)
+        agrees(sampler.keep_top_p, top_p64, in_order(logits, n), far_from(sums, 0.6), seed=n)
 
 
 def test_task_2_top_p_pytorch(pytorch):
@@ -392,7 +399,8 @@ def test_task_2_min_p_sweep():
         logits = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1))
         numbers = to_float64(logits)
         shares = np.exp(numbers - numbers.max(axis=-1, keepdims=True))
-        agrees(sampler.keep_min_p, min_p64, logits, far_from(shares, n.turn(0.1, 0.5, 0.01, 0.9)), seed=n)
+        for min_p in (n.turn(0.1, 0.5, 0.9), 0.01):
+            agrees(sampler.keep_min_p, min_p64, in_order(logits, n), far_from(shares, min_p), seed=n)
 
 
 def test_task_2_min_p_mlx():
@@ -605,6 +613,12 @@ def test_task_3_sampler_probabilities(settings):
     logits = vocabularies(6, rows=[MIDDLE, FLAT])
     expected = sampling64(to_float64(logits), tokens, **settings)
     draws_with({**settings, "seed": 60}, logits, tokens, expected, f"tokens {tokens}, seed 6")
+
+
+def test_task_3_sampler_probabilities_of_one_row():
+    """As a text is generated: one row."""
+    logits = vocabularies(6, rows=[MIDDLE])
+    draws_with({"seed": 61}, logits, [[]], sampling64(to_float64(logits), [[]]), "one row, seed 6")
 
 
 def test_task_3_sampler_probabilities_without_a_seed():

@@ -18,7 +18,7 @@ def normals(seed: int, dtype: mx.Dtype = mx.float32) -> Callable[..., mx.array]:
     return draw
 
 
-def ids(seed: int, vocab_size: int, count: int) -> list[int]:
+def token_ids(seed: int, vocab_size: int, count: int) -> list[int]:
     """Seeded token ids, the last one of the vocabulary among them if there are any."""
     drawn: list[int] = np.random.default_rng(seed).integers(0, vocab_size, count).tolist()
     return [*drawn[1:], vocab_size - 1] if drawn else []

@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 SMALL = 20
 # Where code is cut into blocks, and just past it. Then others, a third of them for each letter.
-LONG = (64, 65, 128, 131, 1009, 4099)
-ROUND = (32, 100, 256, 257, 512, 1024)
+LONG = (32, 64, 65, 128, 131, 1009, 4099)
+ROUND = (48, 100, 256, 257, 512, 1024)
 EQUAL = (1, 2, 3, 5, 8)
-# From nearly nothing to large, where the sizes' own is 1.
-SPREADS = (1e-6, 1e-3, 30.0, 1000.0)
+# From nearly nothing to large; the sizes' own is 1. They are five, so that each meets all values that take turns.
+SPREADS = (1e-6, 1e-4, 0.03, 30.0, 1000.0)
 
 
 class Drawn:
@@ -43,11 +43,16 @@ class Drawn:
 
 def sweep(**largest: int) -> Iterator[Drawn]:
     """The cases of a task; `largest` says how far each letter is worth going."""
-    for seed, sizes in enumerate(awkward(**largest)):
-        yield Drawn(sizes, 1.0, seed)
+    yield from sizes(**largest)
     plain = dict(zip(largest, itertools.cycle((3, 5, 4, 7, 2, 6)), strict=False))
-    for seed, spread in enumerate(SPREADS * 3):
+    for seed, spread in enumerate(SPREADS * 2):
         yield Drawn({letter: min(n, largest[letter]) for letter, n in plain.items()}, spread, seed)
+
+
+def sizes(**largest: int) -> Iterator[Drawn]:
+    """Those for a task whose inputs have no spread."""
+    for seed, table in enumerate(awkward(**largest)):
+        yield Drawn(table, 1.0, seed)
 
 
 def awkward(**largest: int) -> list[dict[str, int]]:

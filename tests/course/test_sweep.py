@@ -1,0 +1,221 @@
+"""The sweep that every task has: which sizes and texts it goes through, and what the checks do with them unasked."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from tiny_llm_course.course.findings import CheckFailed, Finding, Kind
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.course.results import TaskResult
+from tiny_llm_course.grading.diagnosis import finding_of
+from tiny_llm_course.paths import LEARNER
+from tiny_llm_course.testkit.again import built, spread_out
+from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.rounding import exact, to_float64
+from tiny_llm_course.testkit.sizes import EQUAL, SMALL, SPREADS, awkward, sizes, sweep
+from tiny_llm_course.testkit.texts import again, awkward_texts
+
+
+def double64(x, *, r=exact):
+    return r(2 * x)
+
+
+def softmax64(x, *, r=exact):
+    e = r(np.exp(r(x - x.max())))
+    return r(e / r(e.sum()))
+
+
+def found(function, formula, *args, **kwargs):
+    with pytest.raises(CheckFailed) as caught:
+        agrees(function, formula, *args, seed=1, **kwargs)
+    return caught.value.finding
+
+
+# Sizes
+
+
+def test_every_letter_has_every_small_size_and_some_past_every_border():
+    tables = awkward(A=5000, B=5000, C=200, D=5000)
+    for letter in "ABD":
+        drawn = {table[letter] for table in tables}
+        assert drawn >= set(range(1, SMALL + 1))
+        assert all(any(size > border for size in drawn) for border in (64, 128, 1000, 4096))
+    assert {table["C"] for table in tables} >= {*range(1, SMALL + 1), 64, 65, 128, 131}
+    assert max(table["C"] for table in tables) <= 200
+    assert all(dict.fromkeys("ABCD", n) in tables for n in EQUAL)
+
+
+def test_a_letter_that_allows_little_does_not_take_sizes_from_others():
+    tables = awkward(A=2, B=20, C=3)
+    assert {table["B"] for table in tables} == set(range(1, 21))
+    assert {table["A"] for table in tables} == {1, 2}
+
+
+def test_the_smallest_come_first_and_always_the_same():
+    tables = awkward(A=4200, B=4200)
+    volumes = [table["A"] * table["B"] for table in tables]
+    assert volumes == sorted(volumes)
+    assert tables == awkward(A=4200, B=4200)
+
+
+def test_a_sweep_ends_with_the_spreads():
+    cases = list(sweep(A=9, B=4))
+    assert [n.spread for n in cases[-len(SPREADS) :]] == list(SPREADS)
+    assert [n.sizes for n in cases if n.of_sizes] == [n.sizes for n in sizes(A=9, B=4)]
+    assert cases[0].A == cases[0].B == 1
+    with pytest.raises(AttributeError):
+        _ = cases[0].C
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_each_spread_meets_several_of_the_values_that_take_turns(number):
+    met = {(n.spread, n.turn(*range(number))) for n in sweep(A=9) if not n.of_sizes}
+    assert len(met) == 2 * len(SPREADS)
+
+
+def test_the_texts_are_of_every_kind():
+    texts = awkward_texts()
+    assert texts[0] == ""
+    assert {chr(n) for n in range(128)} <= set(texts)
+    assert any(text.isdigit() and len(text) > 100 for text in texts)
+    assert any(text.isalpha() and text.isascii() and len(text) > 200 for text in texts)
+    assert [len(text) for text in texts] == sorted(map(len, texts))
+
+
+# What `agrees` does unasked
+
+
+def test_a_second_call_that_differs_is_found():
+    calls = []
+
+    def worse_and_worse(x):
+        calls.append(x)
+        return (1 + len(calls)) * x
+
+    finding = found(worse_and_worse, double64, normals(1)(3))
+    assert (finding.kind, finding.indirect) == (Kind.VALUES, True)
+    assert finding.case.endswith("the second call with the same inputs")
+
+
+def test_an_object_that_keeps_its_first_inputs_is_found():
+    class Doubles:
+        def __init__(self):
+            self.first = None
+
+        def __call__(self, x):
+            self.first = x if self.first is None else self.first
+            return self.first + self.first
+
+    @built
+    def doubled(x):
+        layer = Doubles()
+        return lambda x: layer(x)
+
+    finding = found(doubled, double64, normals(1)(3))
+    assert "an object that was called before" in finding.case
+
+
+def test_a_program_that_reads_memory_as_if_it_were_contiguous_is_found():
+    def by_memory(x):
+        return 2 * mx.array(np.array(x, copy=False).ravel(order="K").reshape(x.shape))
+
+    assert found(by_memory, double64, normals(1)(3, 4)).case.endswith("inputs that are not contiguous")
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3), (2, 3, 4)], ids=str)
+def test_spread_out_numbers_are_the_same(shape):
+    x = normals(1)(*shape)
+    assert np.array_equal(to_float64(spread_out(x)), to_float64(x))
+
+
+def test_small_results_do_not_hide_behind_large_ones():
+    def without_small_ones(x):
+        weights = mx.softmax(x, axis=-1)
+        return mx.where(weights < 1e-7, 0.0, weights)
+
+    x = mx.array([0.0, 1.0, -18.0])
+    agrees(lambda x: mx.softmax(x, axis=-1), softmax64, x, seed=1)
+    assert found(without_small_ones, softmax64, x).headline == "values differ in 1 of 3 elements, furthest at [2]"
+
+
+@pytest.mark.parametrize("dtype", [mx.float32, mx.float16], ids=str)
+def test_what_rounding_makes_of_large_inputs_is_allowed(dtype):
+    x = (normals(1)(5) + 1000).astype(dtype)
+    agrees(lambda x: mx.exp(x - mx.logsumexp(x)), softmax64, x, seed=1)
+
+
+def test_a_text_that_differs_the_second_time_is_found():
+    texts = iter(["dog", "dig"])
+    with pytest.raises(CheckFailed, match="the second call with the same inputs gave something else"):
+        again(lambda: next(texts), "the case")
+
+
+# What is told
+
+
+@pytest.mark.parametrize(
+    ("actual", "headline"),
+    [
+        ([1.0, -np.inf, -np.inf], "ruled out (-inf) that should stay: 1 of 3 elements, first at [1]"),
+        ([1.0, 2.0, 3.0], "left that should be ruled out (-inf): 1 of 3 elements, first at [2]"),
+        ([1.0, np.nan, -np.inf], "NaN or infinity in 1 of 3 elements, first at [1]"),
+    ],
+)
+def test_a_wrong_choice_of_a_filter_is_told_as_that(actual, headline):
+    def formula(x, *, r=exact):
+        return np.where(x > 2.5, -np.inf, x)
+
+    assert found(lambda x: mx.array(actual), formula, mx.array([1.0, 2.0, 3.0])).headline == headline
+
+
+def test_float32_is_told_before_what_is_narrower():
+    def at(kind, case, **rest):
+        return Finding(kind, "", case=case, **rest)
+
+    values, wide, dtype = (
+        at(Kind.VALUES, "float32, x 3", size=3),
+        at(Kind.VALUES, "float32, x 1", size=1, swept=True),
+        at(Kind.DTYPE, "float16, x 1", size=1),
+    )
+    no_error = at(Kind.NO_ERROR, "x 7")
+    assert sorted([no_error, dtype, wide, values], key=Finding.rank) == [values, wide, no_error, dtype]
+
+
+def test_of_two_cases_as_small_the_plainer_one_is_told():
+    plain, masked = (Finding(Kind.VALUES, "", case=f"float32, x 2 x 3{more}", size=6) for more in ("", ", causal"))
+    assert min([masked, plain], key=Finding.rank) is plain
+
+
+def test_a_formula_that_fails_is_the_course_s_fault():
+    def formula(x, *, r=exact):
+        return r(x @ np.ones(7))
+
+    finding = found(lambda x: x, formula, normals(1)(2, 3))
+    assert finding.kind == Kind.COURSE
+    assert finding.headline.startswith("a check of the course failed in itself, not your code: ValueError: matmul")
+    assert "(tests/course/test_sweep.py:" in finding.headline
+
+
+def test_a_check_without_a_name_it_needs_is_the_course_s_fault_and_a_wrong_return_is_not():
+    with pytest.raises(NameError) as missing:
+        _ = not_defined  # noqa: F821
+    assert finding_of(missing.value, LEARNER).kind == Kind.COURSE
+    with pytest.raises(TypeError) as returned:
+        _ = None + mx.ones(1)
+    assert finding_of(returned.value, LEARNER).kind == Kind.RAISED
+
+
+def test_a_task_whose_check_is_wrong_has_neither_passed_nor_failed():
+    task = load_course().task("1.1.1")
+    fault = Finding(Kind.COURSE, "a check of the course failed in itself, not your code: ValueError")
+    result = TaskResult(task, checks=2, passed=1, failed=1)
+    result.add(fault)
+    assert result.status == "not run"
+    result.add(Finding(Kind.VALUES, "values differ", case="float16, x 3", size=9))
+    assert result.status == "failed"
+
+
+def test_properties_compare_with_one_distance_for_all():
+    with pytest.raises(CheckFailed, match="furthest at \\[1\\]"):
+        compare(mx.array([1.0, 2.0]), np.array([1.5, 3.0]), mx.float32, 0.6, "the case", 2)
