@@ -152,7 +152,7 @@ MISTAKEN = {
     ),
     "a-mask-for-one-row": (
         "1.1.4",
-        edit("attention.py", "mask=mask,\n        )\n        # Back", "mask=mask if len(query) == 1 else None,\n        )\n        # Back"),
+        edit("attention.py", "mask=mask,\n        )\n        #", "mask=None if len(query) > 1 else mask,\n        )\n        #"),
         "the mask does not reach the attention",
         ("1.1",),
     ),
