@@ -152,11 +152,15 @@ MISTAKEN = {
     ),
     "a-mask-for-one-row": (
         "1.1.4",
-        edit("attention.py", "mask=mask,\n        )\n", "mask=mask if len(query) == 1 else None,\n        )\n"),
+        edit(
+            "attention.py",
+            "mask=mask,\n        )\n        #",
+            "mask=None if len(query) > 1 else mask,\n        )\n        #",
+        ),
         "the mask does not reach the attention",
         ("1.1",),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MISTAKEN)

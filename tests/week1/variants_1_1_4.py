@@ -181,6 +181,7 @@ known.change(
     fact="the heads of one token attend to each other: length and heads have not changed places",
     question="Over which axis does your attention take its softmax: over the keys' tokens, or over their heads?",
 )
+known.together("split-without-swap", "join-without-swap", makes="split-and-join-without-swap")
 
 
 @known.accepted("step-by-step")

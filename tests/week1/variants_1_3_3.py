@@ -342,6 +342,8 @@ known.change(
     fact="wo is transposed before it is given to linear, which transposes it again",
     question="wo is E x (H * D). How does linear want its weight?",
 )
+known.together("split-without-swap", "join-without-swap", makes="split-and-join-without-swap")
+known.together("queries-not-normalised", "keys-not-normalised", makes="no-norms")
 
 
 @known.accepted("step-by-step")

@@ -310,6 +310,7 @@ known.change(
 )
 known.together("no-residual-at-attention", "no-residual-at-mlp", makes="no-residuals")
 known.together("eps-default-in-two-norms", "eps-default-in-attention", makes="eps-default")
+known.together("no-input-norm", "no-mlp-norm", makes="no-norms")
 
 
 @known.accepted("operators-of-mlx")

@@ -99,6 +99,7 @@ def _figures(proofs: list[Proof], claims: list[Claims]) -> dict[str, dict[str, i
         "culprits": {key: total(claims, key) for key in ("planted", "caught", "traced", "wrong_claims")},
         "two_mistakes": {
             "programs": total(claims, "two_mistakes"),
+            "pairs": total(claims, "pairs"),
             "both_named": total(claims, "both_named"),
             "one_named": total(claims, "one_named"),
             "false_claims": total(claims, "false_claims"),
@@ -112,8 +113,8 @@ def _summary(proofs: list[Proof], claims: list[Claims], problems: list[str]) -> 
         f"{len(proofs)} task{'s' * (len(proofs) != 1)}, {p('checks')} checks: {p('fail_on_stub')} fail on the stubs, "
         f"{p('pass_on_solution')} pass on the solution; {p('wrong')} wrong programs: {p('caught')} caught, "
         f"{p('named')} named; {c('caught')} faults seen by later tasks: {c('traced')} traced; "
-        f"{c('two_mistakes')} programs with two mistakes: {c('both_named')} named in full, {c('one_named')} in part, "
-        f"{c('false_claims')} falsely; "
+        f"{c('two_mistakes')} programs with two mistakes: {c('false_claims')} false claims; {c('pairs')} of them "
+        f"in one task: {c('both_named')} named in full, {c('one_named')} in part; "
         f"{p('accepted_pass')} of {p('accepted')} accepted programs pass; {_not_proven(proofs)}"
         f"{len(problems)} problem{'s' * (len(problems) != 1)}"
     )

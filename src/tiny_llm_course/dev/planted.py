@@ -36,7 +36,7 @@ class Claims:
 
     Of `planted` faults in the tasks that it uses, `caught` change what the task computes on its probes, `traced` are
     traced to the task that has the fault and to no other, and `wrong_claims` blame another. Of `two_mistakes` at once
-    `both_named` are named in full, `one_named` in part, and `false_claims` are something else.
+    `false_claims` are called something else; `pairs` of them are the task's own.
     """
 
     task: str
@@ -45,7 +45,8 @@ class Claims:
     traced: int = 0
     wrong_claims: int = 0
     two_mistakes: int = 0
-    both_named: int = 0  # of these, or the third mistake that they come to
+    pairs: int = 0
+    both_named: int = 0  # or the third mistake that they come to
     one_named: int = 0
     false_claims: int = 0
     problems: list[str] = dataclasses.field(default_factory=list)
@@ -111,6 +112,7 @@ class Planter:
             said = self._diagnosis(task, pair.program, [])
             _count(found, said, [*both, thirds.get(both, "")], [], pair.name)
             names = {mistake.name for mistake in said.mistakes}
+            found.pairs += 1
             found.both_named += not said.here and names in (both, {thirds.get(both)})
             found.one_named += len(names & both) == 1
 

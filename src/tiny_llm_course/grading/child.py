@@ -36,6 +36,7 @@ from .diagnosis import finding_of
 from .own_processes import signal_no_others
 from .own_settings import OWN_SETTINGS
 from .plugin import ABSENT, BROKEN, FINDING, GUARD, IMPORTING, TASK, graded_package
+from .prints import Prints
 from .told import Checks, Failure, Told
 from .worker import CHECK_BEGINS
 
@@ -43,9 +44,6 @@ from .worker import CHECK_BEGINS
 READY = ("hypothesis", "mlx.nn", "numpy")
 FAILURE = pytest.StashKey[Failure]()  # how a check has failed when it was run last
 TRIAL_SECONDS = 10.0  # for which the checks of a task may run again, to see what may be told
-# More of the learner's prints is not passed on; the rest is counted.
-KEPT_LINES = 5
-KEPT_COLUMNS = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,32 +56,6 @@ class Job:
     secret: str  # begins every event: what else is written to the pipe is not from here
     broken: dict[str, dict[str, Any]]  # modules that cannot be imported, with the finding
     pytest_args: list[str]
-
-
-class Prints(io.TextIOBase):
-    """Stands in for stdout and stderr while the learner's code runs; keeps a few lines and counts the others."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.count = 0
-        self._partial = ""
-
-    def write(self, text: str) -> int:
-        """Take some text."""
-        *whole, rest = (self._partial + text).split("\n")
-        self.count += len(whole)
-        self.lines += [line[:KEPT_COLUMNS] for line in whole[: KEPT_LINES - len(self.lines)]]
-        self._partial = rest[: KEPT_COLUMNS + 1]  # a line without an end must not fill the memory
-        return len(text)
-
-    def end_line(self) -> None:
-        """Count a last line that was not ended."""
-        if self._partial:
-            self.write("\n")
-
-    def writable(self) -> bool:
-        """It can be written to."""
-        return True
 
 
 class Reporter:
@@ -149,7 +121,7 @@ class Reporter:
         self.send("begins", check=item.name)
         result = yield
         last = nextitem is None or nextitem.stash[TASK].id != task.id
-        if last and task.id not in self.settled and any(self.failures[task.id].values()):
+        if last and task.id not in self.settled and any(self.failures.get(task.id, {}).values()):
             told = self._told(item, task)
             self.send(
                 "mistakes",
