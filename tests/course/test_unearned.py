@@ -17,8 +17,13 @@ from typing import Any
 import pytest
 from tests.course.unearned_libraries import write_libraries
 
+from tiny_llm_course.course.places import variants_path
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Scenario, checkout_for, environment
+from tiny_llm_course.grading.origin import not_written_here
+from tiny_llm_course.grading.traps import Traps
+from tiny_llm_course.paths import SOLUTION
+from tiny_llm_course.testkit.variants import load_variants
 
 # Grouped attention on keys and values that are spread out before.
 SPREAD = """
@@ -75,6 +80,14 @@ def test_what_was_not_earned_is_named(verdicts, name):
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_passes(verdicts, name):
     assert verdicts[name] == "passed"
+
+
+@pytest.mark.parametrize("task", load_course().tasks(), ids=lambda task: task.id)
+def test_accepted_programs_are_written_where_they_stand(task):
+    """The rule of the learner's files, held against the files of the known programs."""
+    traps = Traps([variants_path(task), SOLUTION])
+    for variant in load_variants(task).accepted_programs:
+        assert not_written_here(variant.program, traps) == "", variant.name
 
 
 def test_the_tables_are_large():

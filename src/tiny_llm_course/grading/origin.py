@@ -70,8 +70,9 @@ def _name(thing: Any, traps: Traps, depth: int) -> str:
     kind = type(thing)
     match thing:
         case type():
-            bases = [base for base in thing.__mro__ if not traps.made(base)]
-            return f"{bases[0].__module__}.{bases[0].__qualname__}"
+            base = next(base for base in thing.__mro__ if not traps.made(base))
+            known = (name for name, forbidden in traps.classes.items() if forbidden is base)
+            return next(known, f"{base.__module__}.{base.__qualname__}")
         case partial():
             return _name(thing.func, traps, depth)
         case MethodType():

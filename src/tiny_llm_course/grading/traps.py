@@ -95,7 +95,8 @@ class Traps:
     def _everywhere(self, name: str, original: Callable[..., Any]) -> None:
         """Put a trap in all places of a function."""
         counted, looking = self._function(name, original, True), self._function(name, original, False)
-        for module in [module for key, module in sys.modules.items() if key.partition(".")[0] == "mlx"]:
+        loaded = [module for key, module in list(sys.modules.items()) if key.partition(".")[0] == "mlx"]
+        for module in (module for module in loaded if isinstance(module, ModuleType)):
             places = {key: place for key, place in vars(type(module)).items() if isinstance(place, _Place)}
             for key, value in vars(module).items():
                 if value is original or (key in places and places[key].original is original):
