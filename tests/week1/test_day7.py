@@ -315,9 +315,9 @@ def test_task_2_top_p_many_tokens(dtype):
     compare(mx.array(np.maximum(above, 0)), np.zeros(2), mx.float32, 0.0, f"{what}, {case}", 10000)
 
 
-def in_order(logits, n):
-    """The same, the likeliest token of each row at one end of the vocabulary."""
-    return mx.sort(logits, axis=-1) if n.seed % 2 else -mx.sort(-logits, axis=-1)
+def in_order(logits):
+    """The same, the likeliest token of each row at the end of the vocabulary, and at its beginning."""
+    return mx.sort(logits, axis=-1), -mx.sort(-logits, axis=-1)
 
 
 def far_from(borders, wanted):
@@ -332,7 +332,8 @@ def test_task_2_top_p_sweep():
         sums = np.cumsum(-np.sort(-softmax64(to_float64(logits), -1), axis=-1), axis=-1)
         for p in (n.turn(0.5, 0.9, 0.7), 0.02):
             agrees(sampler.keep_top_p, top_p64, logits, far_from(sums, p), seed=n)
-        agrees(sampler.keep_top_p, top_p64, in_order(logits, n), far_from(sums, 0.6), seed=n)
+        for ordered in in_order(logits):
+            agrees(sampler.keep_top_p, top_p64, ordered, far_from(sums, 0.6), seed=n)
 
 
 def test_task_2_top_p_pytorch(pytorch):
@@ -399,8 +400,8 @@ def test_task_2_min_p_sweep():
         logits = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1))
         numbers = to_float64(logits)
         shares = np.exp(numbers - numbers.max(axis=-1, keepdims=True))
-        for min_p in (n.turn(0.1, 0.5, 0.9), 0.01):
-            agrees(sampler.keep_min_p, min_p64, in_order(logits, n), far_from(shares, min_p), seed=n)
+        for ordered, min_p in zip(in_order(logits), (n.turn(0.1, 0.5, 0.9), 0.01), strict=True):
+            agrees(sampler.keep_min_p, min_p64, ordered, far_from(shares, min_p), seed=n)
 
 
 def test_task_2_min_p_mlx():
@@ -616,9 +617,11 @@ def test_task_3_sampler_probabilities(settings):
 
 
 def test_task_3_sampler_probabilities_of_one_row():
-    """As a text is generated: one row."""
-    logits = vocabularies(6, rows=[MIDDLE])
-    draws_with({"seed": 61}, logits, [[]], sampling64(to_float64(logits), [[]]), "one row, seed 6")
+    """As a text is generated: one row, and each call draws."""
+    case = "forty calls on the same logits 1 x 6, seed 61"
+    sample, logits = sampler.make_sampler(seed=61), vocabularies(6, rows=[FLAT])
+    drawn = mx.stack([choose(sample, logits, [[]], case) for _ in range(40)])
+    differ(drawn, mx.broadcast_to(drawn[:1], drawn.shape), "every call chose the same token", case)
 
 
 def test_task_3_sampler_probabilities_without_a_seed():

@@ -61,14 +61,14 @@ def awkward(**largest: int) -> list[dict[str, int]]:
     letters = list(largest)
     tables = [dict.fromkeys(letters, n) for n in EQUAL]
 
-    def others() -> dict[str, int]:
-        return dict(zip(letters, map(int, generator.integers(1, 4, len(letters))), strict=True))
+    def others(least: int) -> dict[str, int]:
+        return dict(zip(letters, map(int, generator.integers(least, 4, len(letters))), strict=True))
 
     # Three letters at a time go through the small sizes, each in an order of its own.
     for some in (letters[i : i + 3] for i in range(0, len(letters), 3)):
         orders = [generator.permutation(np.arange(1, max(largest[x] for x in some) + 1)[:SMALL]) for x in some]
-        tables += [{**others(), **dict(zip(some, map(int, row), strict=True))} for row in zip(*orders, strict=True)]
+        tables += [{**others(1), **dict(zip(some, map(int, row), strict=True))} for row in zip(*orders, strict=True)]
     for i, letter in enumerate(letters):
-        tables += [{**others(), letter: n} for n in (*LONG, *ROUND[i % 3 :: 3]) if n <= largest[letter]]
+        tables += [{**others(2), letter: n} for n in (*LONG, *ROUND[i % 3 :: 3]) if n <= largest[letter]]
     fitting = [{letter: min(n, largest[letter]) for letter, n in table.items()} for table in tables]
     return sorted(fitting, key=lambda table: math.prod(table.values()))
