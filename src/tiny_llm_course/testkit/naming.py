@@ -13,7 +13,7 @@ from functools import cache
 
 from ..course.nouns import Task
 from ..programs.packages import SOLUTION_NAME, NotImportable, all_installed, program
-from .outcomes import Program, Stopped, outcome
+from .outcomes import Outcome, Program, Stopped
 from .variants import Variant, Variants
 
 PAIRS_SECONDS = 3.0  # for which programs with two mistakes are tried
@@ -39,49 +39,46 @@ class Diagnosis:
 def diagnosis(known: Variants, subject: Program, needs: Sequence[Task], seconds: float = PAIRS_SECONDS) -> Diagnosis:
     """What to tell of a program, whose own needs are its task's; programs with two mistakes are tried for some time."""
     with solved(needs):
-        if not right(known, subject):
-            return _by_itself(known, subject, seconds)
+        mine = known.outcomes(subject)
+        if not known.alike(mine, [known.solution]):
+            return _by_itself(known, mine, seconds)
     return Diagnosis(culprits=culprits(lambda: right(known, subject), needs))
 
 
 def right(known: Variants, subject: Program) -> bool:
     """Whether the program equals the solution on all probes."""
-    return bool(known.alike(subject, [known.solution]))
+    return bool(known.alike(known.outcomes(subject), [known.solution]))
 
 
 def mistakes(known: Variants, subject: Program) -> list[Variant]:
     """The wrong programs that the program equals on all probes; none if it equals the solution."""
-    alike = known.alike(subject, [known.solution, *known.wrong_programs])
+    alike = known.alike(known.outcomes(subject), [known.solution, *known.wrong_programs])
     return [] if known.solution in alike else alike
 
 
-def _by_itself(known: Variants, subject: Program, seconds: float) -> Diagnosis:
-    if alike := known.alike(subject, known.wrong_programs):
-        return Diagnosis(tuple(alike))
-    if alike := _pairs(known, subject, seconds):
-        return Diagnosis(tuple(alike))
-    return Diagnosis(tuple(_in_some_cases(known, subject)), here=True)
+def _by_itself(known: Variants, mine: list[Outcome], seconds: float) -> Diagnosis:
+    alike = known.alike(mine, known.wrong_programs) or _pair(known, mine, seconds)
+    return Diagnosis(tuple(alike)) if alike else Diagnosis(tuple(_in_some_cases(known, mine)), here=True)
 
 
-def _pairs(known: Variants, subject: Program, seconds: float) -> list[Variant]:
-    """The one program with two mistakes that the program equals on all probes; none if there are several."""
-    alike = known.alike(subject, known.pairs, time.monotonic() + seconds)
+def _pair(known: Variants, mine: list[Outcome], seconds: float) -> list[Variant]:
+    """The one program with two mistakes that has the same outcomes on all probes; none if there are several."""
+    alike = known.alike(mine, known.pairs, time.monotonic() + seconds)
     return alike if len(alike) == 1 else []
 
 
-def _in_some_cases(known: Variants, subject: Program) -> list[Variant]:
-    """The one wrong program that the program equals on some probe where no other known program does; or none.
+def _in_some_cases(known: Variants, mine: list[Outcome]) -> list[Variant]:
+    """The one wrong program that has the same outcome on some probe where no other known program has it; or none.
 
-    Nor is it told if the program is right on a probe on which that wrong program is not: it has not the whole mistake.
+    Nor is it told if the outcome is right on a probe on which that wrong program's is not: that is not its mistake.
     """
     found: dict[str, Variant] = {}
     correct = []
-    for number, probe in enumerate(known.probes):
-        mine = outcome(probe.run, subject)
-        alike = [v for v in (known.solution, *known.wrong_programs) if known.equal(mine, v, number)]
+    for number, each in enumerate(mine):
+        alike = [v for v in (known.solution, *known.wrong_programs) if known.equal(each, v, number)]
         if known.solution in alike:
             correct.append(alike)
-        elif len(alike) == 1 and not isinstance(mine, Stopped):
+        elif len(alike) == 1 and not isinstance(each, Stopped):
             found[alike[0].name] = alike[0]
     return [v for v in found.values() if len(found) == 1 and all(v in alike for alike in correct)]
 

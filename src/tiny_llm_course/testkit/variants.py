@@ -148,19 +148,19 @@ class Variants:
             for a, b in itertools.combinations(self.wrong_programs, 2)
         ]
 
-    def alike(self, subject: Program, known: Sequence[Variant], until: float = math.inf) -> list[Variant]:
-        """Those of some known programs that the program equals on every probe; none if the clock says that it is late.
+    def outcomes(self, subject: Program) -> list[Outcome]:
+        """What becomes of a program on each of the probes."""
+        return [outcome(probe.run, subject) for probe in self.probes]
 
-        A program that stops on all of them says too little, and equals nothing. It is not run on further probes when
-        there is none left.
+    def alike(self, mine: list[Outcome], known: Sequence[Variant], until: float = math.inf) -> list[Variant]:
+        """Those of some known programs that have the same outcomes; none if the clock says that it is late.
+
+        A program that stops on all probes says too little, and equals nothing.
         """
-        alike, runs = list(known) if self.probes else [], False
-        for number, probe in enumerate(self.probes):
-            if alike:
-                mine = outcome(probe.run, subject)
-                runs = runs or not isinstance(mine, Stopped)
-                alike = [v for v in alike if time.monotonic() < until and self.equal(mine, v, number)]
-        return alike if runs and time.monotonic() < until else []
+        alike = [] if all(isinstance(each, Stopped) for each in mine) else list(known)
+        for number, each in enumerate(mine):
+            alike = [v for v in alike if time.monotonic() < until and self.equal(each, v, number)]
+        return alike if time.monotonic() < until else []
 
     def equal(self, mine: Outcome, variant: Variant, number: int) -> bool:
         """Whether an outcome on the probe of a number is that of a known program, which is found out once."""
