@@ -56,8 +56,10 @@ class Traps:
         return file.startswith(self._guarded) or _real(file).startswith(self._guarded)
 
     def made(self, kind: type) -> bool:
-        """Whether a class stands in one of the learner's files."""
-        return self.watches(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
+        """Whether a class, or a method in it, stands in one of the learner's files."""
+        methods = [part for part in vars(kind).values() if isinstance(part, FunctionType)]
+        module = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+        return self.watches(module) or any(self.watches(method.__code__.co_filename) for method in methods)
 
     def is_ours(self, file: str) -> bool:
         """Whether a file is of the tests or the harness, which may call what they like."""
