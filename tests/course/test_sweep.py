@@ -7,6 +7,7 @@ import pytest
 from tiny_llm_course.course.findings import CheckFailed, Finding, Kind
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.results import TaskResult
+from tiny_llm_course.dev import lacking
 from tiny_llm_course.grading.diagnosis import finding_of
 from tiny_llm_course.paths import LEARNER
 from tiny_llm_course.testkit.again import built, spread_out
@@ -219,3 +220,13 @@ def test_a_task_whose_check_is_wrong_has_neither_passed_nor_failed():
 def test_properties_compare_with_one_distance_for_all():
     with pytest.raises(CheckFailed, match="furthest at \\[1\\]"):
         compare(mx.array([1.0, 2.0]), np.array([1.5, 3.0]), mx.float32, 0.6, "the case", 2)
+
+
+def test_a_task_without_a_sweep_is_reported(monkeypatch, tmp_path):
+    tests = tmp_path / "test_day1.py"
+    tests.write_text("def test_task_1_softmax_sweep():\n    ...\n", encoding="utf-8")
+    monkeypatch.setattr(lacking, "tests_path", lambda day: tests)
+    monkeypatch.setattr(lacking, "name_of", lambda file: file.name)
+    told = [line for line in lacking.for_the_book(load_course().day(1, 1)) if "no sweep" in line]
+    assert told[0] == "1.1.2: no sweep, test_task_1_attention_sweep (test_day1.py)"
+    assert len(told) == 3
