@@ -153,7 +153,7 @@ def test_a_name_that_is_gone_is_its_own_tasks_fault():
     renamed = Edit("basics.py", "def average(", "def mean(")
     with fixture(*WRITTEN, edits=(renamed,)) as checkout:
         screen = run("test 1.1 1.2", checkout).stdout
-    assert f"✗ {MEAN}: 4 of 4 checks failed\n    {FILE} defines no mean\n" in screen
+    assert f"✗ {MEAN}: 5 of 5 checks failed\n    {FILE} defines no mean\n" in screen
     assert f"~ {VARIANCE}: not run, {FILE} defines no mean\n" in screen
     assert marks(screen) == {"1.1.1": "✗", "1.1.2": "~", "1.1.3": "○", "1.2.1": "~", "1.2.2": "○"}
     assert f"Next: {MEAN}." in screen
@@ -184,5 +184,5 @@ def test_a_stub_that_was_left_behind_a_return_is_graded():
     stub = f'    raise NotImplementedError("{MEAN}")'
     with fixture(edits=(Edit("basics.py", f"    return mx.exp(x)\n{stub}", stub),)) as checkout:
         assert f"~ {MEAN}: written, not graded yet" in run("status", checkout).stdout
-        assert f"✗ {MEAN}: 4 of 4 checks failed" in run("test", checkout).stdout
+        assert f"✗ {MEAN}: 5 of 5 checks failed" in run("test", checkout).stdout
         assert f"✗ {MEAN}: failing" in run("status", checkout).stdout

@@ -38,7 +38,7 @@ from tiny_llm_course.dev.transcripts import Edit, environment
 from tiny_llm_course.paths import COURSE
 
 MEAN, LINE = "1.1.1 Mean", "1.1.3 Line"
-BOTH_PASS = (f"✓ {MEAN}: passed, 4 checks", f"✓ {LINE}: passed, 7 checks", "2 of 2 tasks passed.")
+BOTH_PASS = (f"✓ {MEAN}: passed, 5 checks", f"✓ {LINE}: passed, 8 checks", "2 of 2 tasks passed.")
 MEAN_FAILS = (f"✗ {MEAN}: ", f"✓ {LINE}: passed")
 LINE_FAILS = (f"✓ {MEAN}: passed", f"✗ {LINE}: ")
 NO_IMPORT = ("✗ src/tiny_llm/basics.py cannot be imported: ", f"✗ {MEAN}: ", f"✗ {LINE}: failed")
@@ -253,7 +253,7 @@ CASES: dict[str, Case] = {
     ),
     "the streams closed": Case((MEAN, f"✗ {LINE}"), line="import os; os.closerange(0, 3); raise ValueError"),
     "every descriptor closed": Case((MEAN, f"✗ {LINE}: "), line="import os; os.closerange(0, 99)"),
-    "it asks a question": Case((*LINE_FAILS, "raised EOFError"), line="input('Your name? ')"),
+    "it asks a question": Case((*LINE_FAILS, "asks for input(), and there is no terminal to answer on"), line="input('Your name? ')"),
     # Errors.
     "a huge message": Case((*LINE_FAILS, "raised ValueError: xxx"), line="raise ValueError('x' * 5_000_000)"),
     "a message of control characters": Case(
@@ -286,7 +286,7 @@ CASES: dict[str, Case] = {
     "a check skipped": Case((*LINE_FAILS, "skipped the check"), line="import pytest; pytest.skip()"),
     "a check expected to fail": Case(LINE_FAILS, line="import pytest; pytest.xfail()"),
     "the tests ended": Case(
-        (f"✓ {MEAN}", f"~ {LINE}: not run, 0 of 7 checks passed before the tests were stopped"),
+        (f"✓ {MEAN}", f"~ {LINE}: not run, 0 of 8 checks passed before the tests were stopped"),
         line="import pytest; pytest.exit('done', 0)",
     ),
     # What they leave running.

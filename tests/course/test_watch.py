@@ -105,7 +105,7 @@ def test_the_keys(checkout):
         assert "hint 2 of 3" in terminal.wait_for(FOOTER)
         terminal.type("l")
         page = terminal.wait_for(FOOTER)
-        assert "✓ 1.1.1 Mean: passed, 4 checks" in page
+        assert "✓ 1.1.1 Mean: passed, 5 checks" in page
         assert "○ 1.1.3 Line: not started" in page
         terminal.type("n")
         assert "\n○ 1.1.3 Line: not started\n    code" in terminal.wait_for(FOOTER)
