@@ -8,7 +8,6 @@ it equals none of these, what is said is true of one case only, and of no other 
 import contextlib
 import dataclasses
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import TypeVar
