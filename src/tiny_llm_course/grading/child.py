@@ -36,7 +36,7 @@ from .breakpoints import Breakpoints
 from .diagnosis import finding_of
 from .own_processes import signal_no_others
 from .own_settings import OWN_SETTINGS
-from .plugin import ABSENT, BROKEN, FINDING, GUARD, IMPORTING, TASK, graded_package
+from .plugin import ABSENT, BROKEN, FINDING, GUARD, IMPORTING, TASK, TRIAL, graded_package
 from .prints import Prints
 from .told import Checks, Failure, Told
 from .worker import CHECK_BEGINS
@@ -137,7 +137,8 @@ class Reporter:
         """What to tell of a failing task; nothing if it has replaced what that is found by, or it takes long."""
         guard = item.config.stash[GUARD]
         items = [each for each in self.items if each.stash[TASK] is task and ABSENT not in each.stash]
-        self.trial, self.until = True, time.process_time() + TRIAL_SECONDS
+        item.config.stash[TRIAL] = self.trial = True
+        self.until = time.process_time() + TRIAL_SECONDS
         self.send("diagnosis")
         try:
             checks = Checks(task, items, self.failures[task.id], self._again)
@@ -147,7 +148,7 @@ class Reporter:
                 return Told()
             raise
         finally:
-            self.trial = False
+            item.config.stash[TRIAL] = self.trial = False
         return Told() if guard.restore() else told
 
     def _again(self, item: pytest.Item) -> Failure | None:
