@@ -119,9 +119,9 @@ class Checks:
 
     def _beside_others(self, likely: Sequence[Variant]) -> tuple[Failure, Variant] | None:
         """A failure that one of the likely programs explains, and no other one that the checks do not refute."""
-        smallest: dict[str, pytest.Item] = {}
+        smallest: dict[tuple[str, Kind | None], pytest.Item] = {}
         for item in sorted(filter(self._is_example, self.items), key=self._rank):
-            smallest.setdefault(_function(item), item)
+            smallest.setdefault((_function(item), _kind(self.failures[item.name])), item)
 
         @cache
         def refuted(program: Variant) -> bool:
