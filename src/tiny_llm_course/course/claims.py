@@ -26,8 +26,7 @@ class Claim:
     def said(self, kind: Kind) -> str:
         """The facts, under a failure of a kind."""
         seen = SEEN.get(kind, OUTPUT)
+        said = f"{seen} {', and '.join(self.facts)}."
         if self.here:
-            return f"In this case, {seen} {self.facts[0]}. There is something else beside it."
-        if len(self.facts) > 1:
-            return f"Two mistakes at once: {seen} {', and '.join(self.facts)}."
-        return f"{seen[0].upper()}{seen[1:]} {self.facts[0]}."
+            return f"In this case, {said} In others there is something else."
+        return f"Two mistakes at once: {said}" if len(self.facts) > 1 else f"{said[0].upper()}{said[1:]}"

@@ -114,7 +114,8 @@ def _summary(proofs: list[Proof], claims: list[Claims], problems: list[str]) -> 
         f"{p('pass_on_solution')} pass on the solution; {p('wrong')} wrong programs: {p('caught')} caught, "
         f"{p('named')} named; {c('caught')} faults seen by later tasks: {c('traced')} traced; "
         f"{c('two_mistakes')} programs with two mistakes: {c('false_claims')} false claims; {c('pairs')} of them "
-        f"in one task: {c('both_named')} named in full, {c('one_named')} in part; "
+        f"in one task: {c('both_named')} named in full, {c('one_named')} in one case, "
+        f"{c('pairs') - c('both_named') - c('one_named')} not; "
         f"{p('accepted_pass')} of {p('accepted')} accepted programs pass; {_not_proven(proofs)}"
         f"{len(problems)} problem{'s' * (len(problems) != 1)}"
     )

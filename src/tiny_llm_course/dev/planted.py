@@ -22,7 +22,8 @@ from ..course.requirements import missing
 from ..paths import SOLUTION
 from ..programs.packages import installed, program
 from ..source.changed import DoesNotApply
-from ..testkit.naming import Diagnosis, diagnosis, right
+from ..testkit.naming import Diagnosis, diagnosis, explained, right
+from ..testkit.outcomes import Stopped
 from ..testkit.variants import Program, Variant, Variants, load_variants
 
 MOST = 16  # combinations of one kind for one task
@@ -47,7 +48,7 @@ class Claims:
     two_mistakes: int = 0
     pairs: int = 0
     both_named: int = 0  # or the third mistake that they come to
-    one_named: int = 0
+    one_named: int = 0  # in one case
     false_claims: int = 0
     problems: list[str] = dataclasses.field(default_factory=list)
 
@@ -110,11 +111,21 @@ class Planter:
         for pair in spread(made(self._variants[task.id].pairs)):
             both = frozenset(mistake.name for mistake in pair.both)
             said = self._diagnosis(task, pair.program, [])
+            whole = {mistake.name for mistake in said.mistakes} in (both, {thirds.get(both)})
+            if not said.programs:
+                said = dataclasses.replace(said, programs=self._in_one_case(task, pair, said.likely))
             _count(found, said, [*both, thirds.get(both, "")], [], pair.name)
-            names = {mistake.name for mistake in said.mistakes}
             found.pairs += 1
-            found.both_named += not said.here and names in (both, {thirds.get(both)})
-            found.one_named += len(names & both) == 1
+            found.both_named += whole
+            found.one_named += bool(said.programs) and not whole
+
+    def _in_one_case(self, task: Task, subject: Variant, likely: Sequence[Variant]) -> tuple[Variant, ...]:
+        """The mistake that would be told beside others, if the probes were the task's checks."""
+        known = self._variants[task.id]
+        mine = known.outcomes(subject.program)
+        wrong = [n for n, each in enumerate(mine) if not known.equal(each, known.solution, n)]
+        told = explained(wrong, likely, lambda n, v: not isinstance(mine[n], Stopped) and known.equal(mine[n], v, n))
+        return told[1:] if told else ()
 
     def _diagnosis(self, task: Task, subject: Program, needs: list[Task]) -> Diagnosis:
         return diagnosis(self._variants[task.id], subject, needs, math.inf)

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +25,7 @@ from ..course.findings import CheckFailed, Finding, Kind
 from ..course.nouns import Task
 from ..course.registry import load_course
 from ..learner import progress
-from ..paths import LEARNER
+from ..paths import COURSE, LEARNER
 from ..programs.packages import NotImportable, program
 from ..source.written import holds_stub
 from ..testkit.naming import diagnosis
@@ -35,7 +36,7 @@ from .breakpoints import Breakpoints
 from .diagnosis import finding_of
 from .own_processes import signal_no_others
 from .own_settings import OWN_SETTINGS
-from .plugin import ABSENT, BROKEN, FINDING, GUARD, IMPORTING, TASK, graded_package
+from .plugin import ABSENT, BROKEN, FINDING, GUARD, IMPORTING, TASK, TRIAL, graded_package
 from .prints import Prints
 from .told import Checks, Failure, Told
 from .worker import CHECK_BEGINS
@@ -43,7 +44,7 @@ from .worker import CHECK_BEGINS
 # What the tests of most days import: a process that is started ahead has it when its job comes.
 READY = ("hypothesis", "mlx.nn", "numpy")
 FAILURE = pytest.StashKey[Failure]()  # how a check has failed when it was run last
-TRIAL_SECONDS = 10.0  # for which the checks of a task may run again, to see what may be told
+TRIAL_SECONDS = 15.0  # of computing, for which programs and checks may run to see what may be told
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,20 +137,23 @@ class Reporter:
         """What to tell of a failing task; nothing if it has replaced what that is found by, or it takes long."""
         guard = item.config.stash[GUARD]
         items = [each for each in self.items if each.stash[TASK] is task and ABSENT not in each.stash]
-        self.trial, self.until = True, time.monotonic() + TRIAL_SECONDS
+        item.config.stash[TRIAL] = self.trial = True
+        self.until = time.process_time() + TRIAL_SECONDS
+        self.send("diagnosis")
         try:
-            told = diagnose(Checks(task, items, self.failures[task.id], self._again), graded_package(item.config))
+            checks = Checks(task, items, self.failures[task.id], self._again)
+            told = diagnose(checks, graded_package(item.config), self.until)
         except Exception as error:
             if guard.restore() or isinstance(error, TimeoutError):
                 return Told()
             raise
         finally:
-            self.trial = False
+            item.config.stash[TRIAL] = self.trial = False
         return Told() if guard.restore() else told
 
     def _again(self, item: pytest.Item) -> Failure | None:
         """How a check fails now."""
-        if time.monotonic() > self.until:
+        if time.process_time() > self.until:
             raise TimeoutError
         return None if run_again(item) else item.stash[FAILURE]
 
@@ -205,10 +209,16 @@ class Reporter:
 
 def _failure(finding: Finding, call: pytest.CallInfo[None]) -> Failure:
     error = call.excinfo.value if call.excinfo else None
-    return Failure(finding, Stopped.by(error) if error and not isinstance(error, CheckFailed) else None)
+    if error and not isinstance(error, CheckFailed):
+        return Failure(finding, Stopped.by(error))
+    result = None
+    for frame, _ in traceback.walk_tb(error.__traceback__ if error else None):
+        if Path(frame.f_code.co_filename).is_relative_to(COURSE / "testkit"):
+            result = frame.f_locals.get("actual", result)
+    return Failure(finding, result=result)
 
 
-def diagnose(checks: Checks, package: Path) -> Told:
+def diagnose(checks: Checks, package: Path, until: float) -> Told:
     """What to tell of a task that has failed: its known mistakes, or the tasks whose mistakes it suffers from."""
     task = checks.task
     try:
@@ -220,7 +230,7 @@ def diagnose(checks: Checks, package: Path) -> Told:
     needs = [course.task(need) for need in course.needs(task.id) if need not in borrowed]
     if package == LEARNER and holds_stub(task, package) and (told := checks.of_a_stub(needs)).culprits:
         return told
-    return checks.told(diagnosis(load_variants(task), subject, needs), needs)
+    return checks.told(diagnosis(load_variants(task), subject, needs, until), needs)
 
 
 def main() -> int:

@@ -36,6 +36,7 @@ CLOSED = pytest.StashKey[Closed]()
 GUARD = pytest.StashKey[Guard]()
 RECORDINGS = pytest.StashKey[dict[Path, Recordings]]()
 BORROWED = pytest.StashKey[frozenset[str]]()
+TRIAL = pytest.StashKey[bool]()  # checks run on known programs, which nobody has to have written here
 # Set by the child process: files known not to be importable, and who is told which one is imported ("" after the last).
 BROKEN = pytest.StashKey[dict[str, Finding]]()
 IMPORTING = pytest.StashKey[Callable[[str], None]]()
@@ -198,7 +199,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
             except CheckFailed:
                 if not traps.hits:
                     raise
-        if task and CLOSED in item.config.stash and (fault := _not_earned(task, item.config)):
+        earned_here = CLOSED in item.config.stash and not item.config.stash.get(TRIAL, False)
+        if task and earned_here and (fault := _not_earned(task, item.config)):
             raise CheckFailed(Finding(Kind.FORBIDDEN, fault))
         if traps.hits:
             raise traps.hits[0]

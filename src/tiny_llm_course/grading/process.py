@@ -25,6 +25,7 @@ from .worker import CHECK_BEGINS, Worker
 
 TRACE = 1.0  # seconds a child may take to say at which line it is
 SILENCE = 0.1  # seconds without a word after which it has said it
+DIAGNOSIS = 60.0  # seconds beyond those of a task for saying what is wrong with it, on a machine that is busy
 START = 60.0  # seconds a child may take for what is not the learner's: starting Python, importing the tests
 
 
@@ -97,8 +98,8 @@ class ChildProcess:
                 except queue.Empty:
                     pass
                 else:
-                    if event["event"] in ("task", "importing", "collected"):
-                        busy = 0.0
+                    if event["event"] in ("task", "importing", "collected", "diagnosis"):
+                        busy = 0.0 if event["event"] != "diagnosis" else -DIAGNOSIS
                     self._take(event, results)
                 now = time.monotonic()
                 busy, last = busy + min(now - last, STEP), now

@@ -2,29 +2,42 @@
 
 The probes say which known program the learner's may be. The task's checks are then run on that program too, and the
 claim is withheld unless it fails where the learner's fails, in the same way, and nowhere else. The failure to show is
-one that both have. A task that is used is blamed only if all checks pass with the solution's in its place.
+one that both have.
+
+If nothing is left to claim, there may be a mistake beside others. It is told of the first failure to show in which the
+learner's result is that of one known program and of no other; and only if that program passes all checks that the
+learner's passes. In the other cases the learner's program may fail in another way, as a second mistake makes it do, but
+not where both stop by an exception: that is no proof of anything unless they do so in all cases of the kind, which are
+those of one test function. A task that is used is blamed only if all checks pass with the solution's in its place.
 """
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
 
+import mlx.core as mx
 import pytest
 
 from ..course.claims import Claim
 from ..course.findings import Finding, Kind
 from ..course.nouns import Task
 from ..programs.packages import installed
-from ..testkit.naming import Diagnosis, culprits, solved
+from ..testkit.naming import Diagnosis, culprits, explained, solved
 from ..testkit.outcomes import Stopped
+from ..testkit.rounding import EPSILON, close
 from ..testkit.variants import Variant
+
+CASES = 8  # failures for which a mistake beside others is looked for
 
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """How a check fails: what is told of it, and the exception, if that is not one of the checks' own."""
+    """How a check fails: what is told of it, the exception, if that is not one of the checks' own, and the result."""
 
     finding: Finding
     stopped: Stopped | None = None
+    result: Any = None  # of the learner's program, if the check has kept it
 
     def like(self, other: "Failure | None") -> bool:
         """Whether another program fails in the same case, by the same kind or the same stop."""
@@ -34,9 +47,12 @@ class Failure:
         return (mine.kind, mine.case, self.stopped) == (theirs.kind, theirs.case, other.stopped)
 
     def equals(self, other: "Failure | None") -> bool:
-        """Whether another program, beyond that, has the same numbers there."""
+        """Whether another program, beyond that, has the same result there, or what is told of it."""
         if other is None or not self.like(other):
             return False
+        mine, theirs = self.result, other.result
+        if isinstance(mine, mx.array) and isinstance(theirs, mx.array):
+            return close(mine, theirs, 16 * EPSILON.get(theirs.dtype, 0.0))
         same = (self.finding.headline, self.finding.lines) == (other.finding.headline, other.finding.lines)
         return same or self.stopped is not None
 
@@ -61,6 +77,7 @@ class Checks:
     items: Sequence[pytest.Item]
     failures: Failures
     run: Callable[[pytest.Item], Failure | None]
+    known: dict[tuple[str, str], Failure | None] = dataclasses.field(default_factory=dict)  # by program and check
 
     def told(self, found: Diagnosis, needs: Sequence[Task]) -> Told:
         """What of a diagnosis may be told."""
@@ -68,14 +85,12 @@ class Checks:
             with solved(found.culprits):
                 proven = not any(map(self.run, self.items))
             return Told(culprits=found.culprits) if proven else Told()
-        shown = {program: self._shown(program, needs, found.here) for program in found.programs}
-        claims = [
-            Claim([m.fact for m in program.mistakes], [m.question for m in program.mistakes], found.here)
-            for program, failure in shown.items()
-            if failure
-        ]
-        findings = [failure.finding for failure in shown.values() if failure]
-        return Told(tuple(claims), finding=min(findings, key=Finding.rank, default=None))
+        shown = [(program, failure) for program in found.programs if (failure := self._shown(program, needs))]
+        if not shown and (one := self._beside_others(found.likely)):
+            failure, program = one
+            return Told((_claim(program, here=True),), finding=failure.finding)
+        first = min((failure.finding for _, failure in shown), key=Finding.rank, default=None)
+        return Told(tuple(_claim(program) for program, _ in shown), finding=first)
 
     def of_a_stub(self, needs: Sequence[Task]) -> Told:
         """What to tell of a stub that was not reached: for which tasks that it uses it would wait."""
@@ -90,37 +105,75 @@ class Checks:
         with solved(at_fault):
             return Told(culprits=at_fault, finding=finding) if at_fault and reached() else Told()
 
-    def _shown(self, program: Variant, needs: Sequence[Task], here: bool) -> Failure | None:
+    def _shown(self, program: Variant, needs: Sequence[Task]) -> Failure | None:
         """The failure to show with the claim that the learner's program is a known one; None if there is none."""
-        with installed(self.task.program, program.program):
-            theirs = {item.name: self.run(item) for item in self.items}
-        agree = _fails_alike if not here else _fails_at_least
-        if not agree(self.failures, theirs):
+        theirs = {item.name: self._of(program, item) for item in self.items}
+        if not _fails_alike(self.failures, theirs):
             if not needs:
                 return None
             with solved(needs):  # the known program uses the solution's, so let the learner's use them too
-                if not agree({item.name: self.run(item) for item in self.items}, theirs):
+                if not _fails_alike({item.name: self.run(item) for item in self.items}, theirs):
                     return None
-        shared = [f for name, f in self.failures.items() if f and (f.equals if here else f.like)(theirs[name])]
-        if here:
-            shared = [f for f in shared if self._alike_in_its_kind(f, theirs)]
+        shared = [failure for name, failure in self.failures.items() if failure and failure.like(theirs[name])]
         return min(shared, key=lambda failure: failure.finding.rank(), default=None)
 
-    def _alike_in_its_kind(self, failure: Failure, theirs: Failures) -> bool:
-        """Whether both programs fail alike in all cases of one kind, which are those of one test function."""
-        names = {item.name.partition("[")[0] for item in self.items if self.failures[item.name] is failure}
-        mine = {name: f for name, f in self.failures.items() if name.partition("[")[0] in names}
-        return _fails_alike(mine, {name: theirs[name] for name in mine})
+    def _beside_others(self, likely: Sequence[Variant]) -> tuple[Failure, Variant] | None:
+        """A failure that one of the likely programs explains, and no other one that the checks do not refute."""
+        smallest: dict[tuple[str, Kind | None], pytest.Item] = {}
+        for item in sorted(filter(self._is_example, self.items), key=self._rank):
+            smallest.setdefault((_function(item), _kind(self.failures[item.name])), item)
+
+        @cache
+        def refuted(program: Variant) -> bool:
+            """Whether it fails a check that the learner's program passes."""
+            return any(self._of(program, item) for item in self.items if not self.failures[item.name])
+
+        def explains(item: pytest.Item, program: Variant) -> bool:
+            failure = self.failures[item.name]
+            assert failure
+            if not failure.equals(self._of(program, item)):
+                return False
+            return not refuted(program) and (not failure.stopped or self._alike_in_its_kind(item, program))
+
+        one = explained(list(smallest.values())[:CASES], likely, explains)
+        failure = self.failures[one[0].name] if one else None
+        return (failure, one[1]) if one and failure else None
+
+    def _is_example(self, item: pytest.Item) -> bool:
+        """Whether a check has failed in a case that a learner can look at, by an oracle's word."""
+        failure = self.failures[item.name]
+        return failure is not None and not (failure.finding.swept or failure.finding.indirect)
+
+    def _rank(self, item: pytest.Item) -> Any:
+        failure = self.failures[item.name]
+        return failure and failure.finding.rank()
+
+    def _alike_in_its_kind(self, item: pytest.Item, program: Variant) -> bool:
+        """Whether both programs fail alike in all checks of a test function."""
+        kind = [each for each in self.items if _function(each) == _function(item)]
+        mine = [(self.failures[each.name], self._of(program, each)) for each in kind]
+        return all(a.like(b) if a else b is None for a, b in mine)
+
+    def _of(self, program: Variant, item: pytest.Item) -> Failure | None:
+        """How a check fails on a known program, which is found out once."""
+        key = program.name, item.name
+        if key not in self.known:
+            with installed(self.task.program, program.program):
+                self.known[key] = self.run(item)
+        return self.known[key]
+
+
+def _claim(program: Variant, here: bool = False) -> Claim:
+    return Claim([m.fact for m in program.mistakes], [m.question for m in program.mistakes], here)
+
+
+def _function(item: pytest.Item) -> str:
+    return item.name.partition("[")[0]
 
 
 def _fails_alike(mine: Failures, theirs: Failures) -> bool:
     """Whether two programs fail the same checks, each by the same kind of failure."""
     return all(_kind(failure) == _kind(theirs[name]) for name, failure in mine.items())
-
-
-def _fails_at_least(mine: Failures, theirs: Failures) -> bool:
-    """Whether the first program fails wherever the second one does."""
-    return all(failure or not theirs[name] for name, failure in mine.items())
 
 
 def _kind(failure: Failure | None) -> Kind | None:

@@ -1,34 +1,35 @@
 """What is told of a failing program by means of its task's known programs: its mistakes, or whose fault it is.
 
 A mistake is named when the program's outcome equals that of a wrong program on every probe: the same shapes, dtypes
-and, to rounding, numbers, or the same stop. If it equals none, programs with two of the mistakes at once are tried; if
-it equals none of these, what is said is true of one probe's cases only.
+and, to rounding, numbers, or the same stop. If it equals none, programs with two of the mistakes at once are tried. If
+it equals none of these, what is said is true of one case only, and of no other known mistake there.
 """
 
 import contextlib
 import dataclasses
-import time
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from typing import TypeVar
 
 from ..course.nouns import Task
 from ..programs.packages import SOLUTION_NAME, NotImportable, all_installed, program
-from .outcomes import Outcome, Program, Stopped
+from .outcomes import Outcome, Program
 from .variants import Variant, Variants
 
-PAIRS_SECONDS = 3.0  # for which programs with two mistakes are tried
+Case = TypeVar("Case")
 
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
     """What to tell of a failing program: which wrong programs it may be, or from whose mistakes it suffers.
 
-    `here` says that it equals the wrong program in some cases only.
+    `likely` are the wrong programs that may explain some of its cases.
     """
 
     programs: tuple[Variant, ...] = ()
     culprits: tuple[Task, ...] = ()
-    here: bool = False
+    likely: tuple[Variant, ...] = dataclasses.field(default=(), compare=False)
 
     @property
     def mistakes(self) -> list[Variant]:
@@ -36,12 +37,13 @@ class Diagnosis:
         return [mistake for program in self.programs for mistake in program.mistakes]
 
 
-def diagnosis(known: Variants, subject: Program, needs: Sequence[Task], seconds: float = PAIRS_SECONDS) -> Diagnosis:
-    """What to tell of a program, whose own needs are its task's; programs with two mistakes are tried for some time."""
+def diagnosis(known: Variants, subject: Program, needs: Sequence[Task], until: float = math.inf) -> Diagnosis:
+    """What to tell of a program, whose own needs are its task's; pairs are tried until this much time was computed."""
     with solved(needs):
         mine = known.outcomes(subject)
         if not known.alike(mine, [known.solution]):
-            return _by_itself(known, mine, seconds)
+            alike = known.alike(mine, known.wrong_programs) or _pair(known, mine, until)
+            return Diagnosis(tuple(alike), likely=tuple(alike or likely(known, mine)))
     return Diagnosis(culprits=culprits(lambda: right(known, subject), needs))
 
 
@@ -56,31 +58,27 @@ def mistakes(known: Variants, subject: Program) -> list[Variant]:
     return [] if known.solution in alike else alike
 
 
-def _by_itself(known: Variants, mine: list[Outcome], seconds: float) -> Diagnosis:
-    alike = known.alike(mine, known.wrong_programs) or _pair(known, mine, seconds)
-    return Diagnosis(tuple(alike)) if alike else Diagnosis(tuple(_in_some_cases(known, mine)), here=True)
-
-
-def _pair(known: Variants, mine: list[Outcome], seconds: float) -> list[Variant]:
+def _pair(known: Variants, mine: list[Outcome], until: float) -> list[Variant]:
     """The one program with two mistakes that has the same outcomes on all probes; none if there are several."""
-    alike = known.alike(mine, known.pairs, time.monotonic() + seconds)
+    alike = known.alike(mine, known.pairs, until)
     return alike if len(alike) == 1 else []
 
 
-def _in_some_cases(known: Variants, mine: list[Outcome]) -> list[Variant]:
-    """The one wrong program that has the same outcome on some probe where no other known program has it; or none.
+def likely(known: Variants, mine: list[Outcome]) -> list[Variant]:
+    """The wrong programs that are right on each probe on which this one is: a mistake shows, whatever is beside it."""
+    correct = [(number, each) for number, each in enumerate(mine) if known.equal(each, known.solution, number)]
+    return [v for v in known.wrong_programs if all(known.equal(each, v, number) for number, each in correct)]
 
-    Nor is it told if the outcome is right on a probe on which that wrong program's is not: that is not its mistake.
-    """
-    found: dict[str, Variant] = {}
-    correct = []
-    for number, each in enumerate(mine):
-        alike = [v for v in (known.solution, *known.wrong_programs) if known.equal(each, v, number)]
-        if known.solution in alike:
-            correct.append(alike)
-        elif len(alike) == 1 and not isinstance(each, Stopped):
-            found[alike[0].name] = alike[0]
-    return [v for v in found.values() if len(found) == 1 and all(v in alike for alike in correct)]
+
+def explained(
+    cases: Iterable[Case], likely: Sequence[Variant], equal: Callable[[Case, Variant], bool]
+) -> tuple[Case, Variant] | None:
+    """The first of some failing cases that just one known program explains, and this; None if there is no such case."""
+    for case in cases:
+        alike = [v for v in likely if equal(case, v)]
+        if len(alike) == 1:
+            return case, alike[0]
+    return None
 
 
 def culprits(enough: Callable[[], bool], needs: Sequence[Task]) -> tuple[Task, ...]:

@@ -153,14 +153,14 @@ class Variants:
         return [outcome(probe.run, subject) for probe in self.probes]
 
     def alike(self, mine: list[Outcome], known: Sequence[Variant], until: float = math.inf) -> list[Variant]:
-        """Those of some known programs that have the same outcomes; none if the clock says that it is late.
+        """Those of some known programs that have the same outcomes; none if it has computed for too long.
 
         A program that stops on all probes says too little, and equals nothing.
         """
         alike = [] if all(isinstance(each, Stopped) for each in mine) else list(known)
         for number, each in enumerate(mine):
-            alike = [v for v in alike if time.monotonic() < until and self.equal(each, v, number)]
-        return alike if time.monotonic() < until else []
+            alike = [v for v in alike if time.process_time() < until and self.equal(each, v, number)]
+        return alike if time.process_time() < until else []
 
     def equal(self, mine: Outcome, variant: Variant, number: int) -> bool:
         """Whether an outcome on the probe of a number is that of a known program, which is found out once."""
