@@ -17,9 +17,9 @@ from tests.week1.formulas import softmax64
 
 from tiny_llm import sampler
 from tiny_llm_course.testkit.agreement import agrees, compare
-from tiny_llm_course.testkit.cases import noted
+from tiny_llm_course.testkit.cases import dtype_word, noted
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, normals, token_ids
+from tiny_llm_course.testkit.inputs import DTYPES, SHIFTS, distinct, forbidding, normals, token_ids
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sweep
@@ -152,7 +152,8 @@ def used(n, size, most=3):
 def test_task_1_penalty_sweep():
     for n in sweep(N=1100, V=4200, T=1100):
         size = n.turn(n.V, max(n.V, n.T)) if n.T <= 20 else 2 * n.T
-        logits, penalty = normals(n.seed)(n.N, size, spread=n.spread), n.turn(1.3, 0.5, 1.0, 3.0, 0.9)
+        draw, penalty = normals(n.seed, n.dtype), n.turn(1.3, 0.5, 1.0, 3.0, 0.9)
+        logits = forbidding(n.seed, draw(n.N, size, spread=n.spread)) + n.turn(*SHIFTS)
         agrees(sampler.penalize_repetition, penalty64, logits, used(n, size, n.T), penalty, seed=n)
 
 
@@ -215,9 +216,11 @@ def test_task_1_top_k_forbidden_tokens(k):
 
 def test_task_1_top_k_sweep():
     for n in sweep(N=1100, V=4200, K=1100):
-        agrees(sampler.keep_top_k, top_k64, normals(n.seed)(n.N, n.V, spread=n.spread), n.K, seed=n)
-        agrees(sampler.keep_top_k, top_k64, normals(n.seed)(n.N, n.V + n.K), n.K, seed=n)
-        agrees(sampler.keep_top_k, top_k64, normals(n.seed)(n.N, n.V), n.turn(1, n.V, max(1, n.V // 2)), seed=n)
+        draw = normals(n.seed, n.dtype)
+        agrees(sampler.keep_top_k, top_k64, draw(n.N, n.V, spread=n.spread), n.K, seed=n)
+        agrees(sampler.keep_top_k, top_k64, draw(n.N, n.V + n.K), n.K, seed=n)
+        logits = forbidding(n.seed, draw(n.N, n.V)) + n.turn(*SHIFTS)
+        agrees(sampler.keep_top_k, top_k64, logits, n.turn(1, n.V, max(1, n.V // 2)), seed=n)
 
 
 def test_task_1_top_k_mlx():
@@ -315,6 +318,13 @@ def test_task_2_top_p_many_tokens(dtype):
     compare(mx.array(np.maximum(above, 0)), np.zeros(2), mx.float32, 0.0, f"{what}, {case}", 10000)
 
 
+def unlike(n):
+    """Logits of a sweep's case, no two of a row alike; some are -inf, and in float32 they lie far from 0."""
+    logits = distinct(n.seed, n.dtype, n.N, n.V, max(n.spread, 0.1))
+    shift = n.turn(*SHIFTS) if n.dtype == mx.float32 and n.spread >= 1 else 0
+    return n.turn(logits, forbidding(n.seed, logits)) + shift
+
+
 def in_order(logits):
     """The same, the likeliest token of each row at the end of the vocabulary, and at its beginning."""
     return mx.sort(logits, axis=-1), -mx.sort(-logits, axis=-1)
@@ -328,7 +338,7 @@ def far_from(borders, wanted):
 
 def test_task_2_top_p_sweep():
     for n in sweep(N=1100, V=4200):
-        logits = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1))
+        logits = unlike(n)
         sums = np.cumsum(-np.sort(-softmax64(to_float64(logits), -1), axis=-1), axis=-1)
         for p in (n.turn(0.5, 0.9, 0.7), 0.02):
             agrees(sampler.keep_top_p, top_p64, logits, far_from(sums, p), seed=n)
@@ -397,7 +407,7 @@ def test_task_2_min_p_forbidden_tokens(min_p):
 
 def test_task_2_min_p_sweep():
     for n in sweep(N=1100, V=4200):
-        logits = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1))
+        logits = unlike(n)
         numbers = to_float64(logits)
         shares = np.exp(numbers - numbers.max(axis=-1, keepdims=True))
         for ordered, min_p in zip(in_order(logits), (n.turn(0.1, 0.5, 0.9), 0.01), strict=True):
@@ -504,9 +514,11 @@ def test_task_3_sampler_sweep():
     samplers = [sampler.make_sampler(**settings) for settings in SWEPT]
     mx.random.seed(0)
     for n in sweep(N=1100, V=4200):
-        logits, tokens = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1)), used(n, n.V)
+        logits, tokens = normals(n.seed, n.dtype)(n.N, n.V, spread=max(n.spread, 0.1)), used(n, n.V)
+        logits = n.turn(logits, forbidding(n.seed, logits))
         for sample, settings in zip(samplers, SWEPT, strict=True):
-            case = f"float32, logits {n.N} x {n.V}, {words(settings)}, a sampler that was called before, seed {n.seed}"
+            told = f"{words(settings)}, a sampler that was called before, seed {n.seed}"
+            case = f"{dtype_word(n.dtype)}, logits {n.N} x {n.V}, {told}"
             chosen = to_float64(choose(sample, logits, tokens, case)).astype(int)
             left = possible64(to_float64(logits), tokens, **settings)
             for row, token in enumerate(chosen):
