@@ -18,9 +18,9 @@ def normals(seed: int, dtype: mx.Dtype = mx.float32) -> Callable[..., mx.array]:
     return draw
 
 
-def distinct(seed: int, dtype: mx.Dtype, rows: int, size: int, spread: float = 1.0) -> mx.array:
-    """Seeded normal numbers, rows x size, of which no two in a row are equal, not even in a narrow dtype."""
-    numbers = normals(seed, dtype)(max(64 * size, 1000), spread=spread)
+def distinct(seed: int, dtype: mx.Dtype, rows: int, size: int, spread: float = 1.0, shift: float = 0.0) -> mx.array:
+    """Seeded normal numbers around `shift`, rows x size, of which no two in a row are equal in their dtype."""
+    numbers = (normals(seed)(max(64 * size, 1000), spread=spread) + shift).astype(dtype)
     different = np.unique(np.array(numbers.astype(mx.float32)))
     generator = np.random.default_rng(seed)
     drawn = [generator.choice(different, size, replace=False) for _ in range(rows)]
