@@ -21,8 +21,8 @@ def scaled_dot_product_attention_simple(
         key: N.. x S x D, query's dtype.
         value: N.. x S x D, query's dtype.
         scale: what the dot products are multiplied by; None means 1 / sqrt(D).
-        mask: added to the scaled scores; broadcasts to N.. x L x S, of any float dtype. -inf forbids a key;
-            every query keeps at least one.
+        mask: added to the scaled scores; broadcasts to N.. x L x S, of any float dtype, also with numbers that query's
+            dtype cannot hold. -inf forbids a key; every query keeps at least one.
 
     Returns:
         N.. x L x D, in query's dtype. The arguments are not changed.
@@ -33,8 +33,8 @@ def scaled_dot_product_attention_simple(
         scale = query.shape[-1] ** -0.5  # a Python float: an mx.array would turn float16 scores into float32
     scores = (query @ key.swapaxes(-1, -2)) * scale  # N.. x L x S
     if mask is not None:
-        scores = scores + mask.astype(scores.dtype)
-    return softmax(scores, axis=-1) @ value  # N.. x L x D
+        scores = scores + mask  # in the wider dtype of the two: in float16, a bias of -100,000 would be -inf
+    return softmax(scores, axis=-1).astype(value.dtype) @ value  # N.. x L x D
 
 
 class SimpleMultiHeadAttention:
@@ -61,6 +61,8 @@ class SimpleMultiHeadAttention:
             wk: (H * D) x E, the key projection.
             wv: (H * D) x E, the value projection.
             wo: E x (H * D), the output projection.
+
+        All four have the dtype of the queries, keys and values to come.
 
         Raises:
             ValueError: wq's rows are not a multiple of num_heads, or a weight has another shape than those above. The
@@ -93,7 +95,7 @@ class SimpleMultiHeadAttention:
             query: N x L x E.
             key: N x S x E.
             value: N x S x E.
-            mask: added to the scaled scores of every head; broadcasts to N x H x L x S.
+            mask: added to the scaled scores of every head; broadcasts to N x H x L x S, of any float dtype.
 
         Returns:
             N x L x E, in query's dtype. The arguments are not changed.
@@ -148,11 +150,11 @@ def scaled_dot_product_attention_grouped(
 
     Args:
         query: N.. x H x L x D.
-        key: N.. x H_kv x S x D.
-        value: N.. x H_kv x S x D.
+        key: N.. x H_kv x S x D, query's dtype.
+        value: N.. x H_kv x S x D, query's dtype.
         scale: what the dot products are multiplied by; None means 1 / sqrt(D).
-        mask: None; "causal" (`causal_mask`); or an array that is added to the scaled scores and broadcasts to
-            N.. x H x L x S, of any float dtype.
+        mask: None; "causal" (`causal_mask`); or an array as `scaled_dot_product_attention_simple` takes it, which
+            broadcasts to N.. x H x L x S.
 
     Returns:
         N.. x H x L x D, in query's dtype.

@@ -33,7 +33,7 @@ class Qwen3MultiHeadAttention:
         theta: float = 1000000,
         rms_norm_eps: float = 1e-6,
     ) -> None:
-        """Keep the weights, laid out as `linear` takes them.
+        """Keep the weights, laid out as `linear` takes them. Their shapes are not checked.
 
         Args:
             hidden_size: E.
@@ -69,10 +69,11 @@ class Qwen3MultiHeadAttention:
 
         Args:
             x: N x L x E, the tokens at positions 0 to L - 1.
-            mask: None, "causal", or an array added to the scaled scores that broadcasts to N x H x L x L.
+            mask: None, "causal", or an array of any float dtype, added to the scaled scores, that broadcasts to
+                N x H x L x L.
 
         Returns:
-            N x L x E, in x's dtype.
+            N x L x E, in the dtype that x and the weights share.
 
         Raises:
             ValueError: L is more than max_seq_len.
@@ -125,7 +126,7 @@ class Qwen3MLP:
             x: N.. x E.
 
         Returns:
-            N.. x E, in x's dtype.
+            N.. x E, in the dtype that x and the weights share.
 
         Source: Shazeer 2020.
         """
@@ -179,7 +180,7 @@ class Qwen3TransformerBlock:
             mask: as `Qwen3MultiHeadAttention` takes it.
 
         Returns:
-            N x L x E, in x's dtype: the stream after this layer.
+            N x L x E, in the dtype that x and the weights share: the stream after this layer.
 
         Raises:
             ValueError: L is more than the config's max_position_embeddings.
@@ -220,7 +221,8 @@ class Qwen3Model:
             tokens: N x L, integers.
 
         Returns:
-            N x L x V, the logits, in the weights' dtype. Those at position i depend on the tokens up to i only.
+            N x L x V, the logits, in the dtype that all weights share. Those at position i depend on the tokens up to i
+            only.
 
         Source: `mlx_lm.models.qwen3.Model`, `transformers.Qwen3ForCausalLM`.
         """

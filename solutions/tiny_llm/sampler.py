@@ -73,7 +73,7 @@ def keep_min_p(logits: mx.array, min_p: float) -> mx.array:
     """Leave the tokens at least min_p times as likely as the likeliest one; the others become -inf.
 
     Args:
-        logits: N x V.
+        logits: N x V. Probabilities are computed in float32, whatever its dtype.
         min_p: from 0, which leaves all, to 1.
 
     Returns:

@@ -21,8 +21,8 @@ def scaled_dot_product_attention_simple(
         key: N.. x S x D, query's dtype.
         value: N.. x S x D, query's dtype.
         scale: what the dot products are multiplied by; None means 1 / sqrt(D).
-        mask: added to the scaled scores; broadcasts to N.. x L x S, of any float dtype. -inf forbids a key;
-            every query keeps at least one.
+        mask: added to the scaled scores; broadcasts to N.. x L x S, of any float dtype, also with numbers that query's
+            dtype cannot hold. -inf forbids a key; every query keeps at least one.
 
     Returns:
         N.. x L x D, in query's dtype. The arguments are not changed.
@@ -57,6 +57,8 @@ class SimpleMultiHeadAttention:
             wv: (H * D) x E, the value projection.
             wo: E x (H * D), the output projection.
 
+        All four have the dtype of the queries, keys and values to come.
+
         Raises:
             ValueError: wq's rows are not a multiple of num_heads, or a weight has another shape than those above. The
                 message names the weight and says how many rows wq has, or the shape that the weight has and needs.
@@ -76,7 +78,7 @@ class SimpleMultiHeadAttention:
             query: N x L x E.
             key: N x S x E.
             value: N x S x E.
-            mask: added to the scaled scores of every head; broadcasts to N x H x L x S.
+            mask: added to the scaled scores of every head; broadcasts to N x H x L x S, of any float dtype.
 
         Returns:
             N x L x E, in query's dtype. The arguments are not changed.
@@ -116,11 +118,11 @@ def scaled_dot_product_attention_grouped(
 
     Args:
         query: N.. x H x L x D.
-        key: N.. x H_kv x S x D.
-        value: N.. x H_kv x S x D.
+        key: N.. x H_kv x S x D, query's dtype.
+        value: N.. x H_kv x S x D, query's dtype.
         scale: what the dot products are multiplied by; None means 1 / sqrt(D).
-        mask: None; "causal" (`causal_mask`); or an array that is added to the scaled scores and broadcasts to
-            N.. x H x L x S, of any float dtype.
+        mask: None; "causal" (`causal_mask`); or an array as `scaled_dot_product_attention_simple` takes it, which
+            broadcasts to N.. x H x L x S.
 
     Returns:
         N.. x H x L x D, in query's dtype.

@@ -54,6 +54,8 @@ def simple_generate(
 ) -> Iterator[str]:
     """Continue a text, yielding pieces of whole characters as they become known; joined, they are the decoded answer.
 
+    A piece may be empty.
+
     Args:
         model: gives logits N x L x V for tokens N x L.
         tokenizer: encodes the prompt and decodes the answer; special tokens are not shown.

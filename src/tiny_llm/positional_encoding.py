@@ -47,8 +47,8 @@ class RoPE:
 
         Args:
             x: N x L x H x D.
-            offset: the positions of the L tokens, as slice(first, first + L); a list has one slice for each of the
-                N rows; None means slice(0, L).
+            offset: the positions of the L tokens, as slice(first, first + L), both numbers given and no step; a list
+                has one slice for each of the N rows; None means slice(0, L).
 
         Returns:
             An array of x's shape and dtype; the turning is done in float32.

@@ -26,11 +26,13 @@ def byte_alphabet() -> dict[int, str]:
 def merge_pairs(symbols: list[str], ranks: dict[tuple[str, str], int]) -> list[str]:
     """Join neighbours, the pair learned first before all others, until no neighbours are a known pair.
 
-    A pair is joined wherever it stands, from left to right: "aaa" becomes "aa" and "a".
+    The pair that was learned first is joined wherever it stands, from left to right, and only then the next one: "aaa"
+    becomes "aa" and "a". Two pairs may spell the same, such as "a" + "bc" and "ab" + "c": they remain two pairs.
 
     Args:
         symbols: a word in pieces, at the start one for each byte. It is not changed.
-        ranks: the pairs that may be joined; the lowest number was learned first.
+        ranks: the pairs that may be joined; the lowest number was learned first. A pair was learned after all pairs
+            that make one of its two pieces.
 
     Returns:
         The pieces that are left, which spell the same word.
@@ -54,9 +56,10 @@ class ByteLevelBPE:
         """Keep the tables.
 
         Args:
-            vocab: the id of each token, in the letters of `byte_alphabet`.
+            vocab: the id of each token, in the letters of `byte_alphabet`; ids in any order.
             merges: the pairs in the order in which they were learned.
-            special_tokens: the ids of tokens that are found in the text as they stand, and never split.
+            special_tokens: the ids of tokens that are found in the text as they stand, and never split; they may lie
+                anywhere among the others.
             pattern: a regular expression whose matches are the words; no token reaches over two words.
             normalization: a Unicode form such as "NFC" that the text is brought to first, or None.
         """
@@ -166,10 +169,10 @@ class StreamingDetokenizer:
         raise NotImplementedError("1.6.5 Streaming text")
 
     def finish(self) -> str:
-        """End the text.
+        """End the text; no token follows.
 
         Returns:
-            U+FFFD if a character was begun and not completed, else nothing. All pieces together are what
-            `ByteLevelBPE.decode` gives for all tokens.
+            What is still held back: U+FFFD if a character was begun and not completed, else nothing. All pieces
+            together are what `ByteLevelBPE.decode` gives for all tokens.
         """
         raise NotImplementedError("1.6.5 Streaming text")

@@ -17,7 +17,7 @@ from tiny_llm import attention, basics
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.errors import raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, causal, normals
+from tiny_llm_course.testkit.inputs import DTYPES, MASKS, SHIFTS, causal, forbidding, mask_of, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sweep
@@ -64,10 +64,11 @@ def test_task_1_softmax_pytorch(pytorch):
 
 def test_task_1_softmax_sweep():
     for n in sweep(A=4200, B=1100, C=4200):
-        x = normals(n.seed)(n.A, n.B, n.C, spread=n.spread)
+        x = normals(n.seed, n.dtype)(n.A, n.B, n.C, spread=n.spread)
         for axis in (-1, 0, 1) if n.seed % 2 else (2, -2, -3):
             agrees(basics.softmax, softmax64, x, axis, seed=n)
-        agrees(basics.softmax, softmax64, x[:, 0], n.turn(-1, 0), seed=n)
+        axis = n.turn(-1, 0)
+        agrees(basics.softmax, softmax64, forbidding(n.seed, x[:, 0], axis) + n.turn(*SHIFTS), axis, seed=n)
     for dims in range(1, 8):
         x = normals(dims)(*range(dims, 0, -1))
         for axis in (-1, 0, dims // 2):
@@ -167,24 +168,17 @@ def test_task_1_attention_pytorch(pytorch, masked):
     agrees(program, attention64, query, key, value, mask=mask, seed=8, expected=expected)
 
 
-def masks(seed, *shape):
-    """A bias, and a mask that forbids about half of the keys, never all of a query's."""
-    draw = normals(seed)
-    bias, chance = draw(*shape), draw(*shape)
-    return bias, mx.where((chance < 0) & (chance > mx.min(chance, axis=-1, keepdims=True)), -math.inf, 0.0)
-
-
 def test_task_1_attention_sweep():
     program = attention.scaled_dot_product_attention_simple
     for n in sweep(N=257, L=1100, S=4200, D=257):
-        draw = normals(n.seed)
+        draw = normals(n.seed, n.dtype)
         query, key = draw(n.N, n.L, n.D, spread=n.spread), draw(n.N, n.S, n.D)
         value = draw(n.N, n.S, n.D, spread=n.spread)
         agrees(program, attention64, query, key, value, seed=n)
         if n.L * n.S > 5000:
             continue
-        bias, forbids = masks(n.seed, *n.turn((), (n.N,), (1,)), *n.turn((n.L,), (1,)), n.S)
-        scale, mask = n.turn(-0.7, None, 2.5, 0.02, None), n.turn(bias, forbids)
+        shape = *n.turn((), (n.N,), (1,)), *n.turn((n.L,), (1,)), n.S
+        scale, mask = n.turn(-0.7, None, 2.5, 0.02), mask_of(n.turn(*MASKS[::-1]), n.seed, n.turn(*DTYPES), *shape)
         agrees(program, attention64, query, key, value, scale, mask, seed=n)
 
 
@@ -271,7 +265,7 @@ def test_task_2_linear_pytorch(pytorch):
 
 def test_task_2_linear_sweep():
     for n in sweep(N=1100, I=4200, O=4200):
-        draw = normals(n.seed)
+        draw = normals(n.seed, n.dtype)
         x, w, bias = draw(n.N, n.I, spread=n.spread), draw(n.O, n.I), draw(n.O, spread=n.spread)
         agrees(basics.linear, linear64, x, w, seed=n)
         x = n.turn(x, x[0], x[:, None], x[None])
@@ -329,9 +323,9 @@ def test_task_2_multi_head_finite_mask(shape):
 
 def test_task_2_multi_head_sweep():
     for n in sweep(N=131, L=257, S=1100, E=131, H=20, D=131):
-        query, key, value, *weights = multi_head_inputs(n.seed, mx.float32, n.N, n.L, n.S, n.E, n.H, n.D)
-        bias, forbids = masks(n.seed, *n.turn((), (n.N, 1), (n.H,), (n.N, n.H)), n.L, n.S)
-        mask = n.turn(None, bias, None, forbids, None)
+        query, key, value, *weights = multi_head_inputs(n.seed, n.dtype, n.N, n.L, n.S, n.E, n.H, n.D)
+        shape = *n.turn((), (n.N, 1), (n.H,), (n.N, n.H)), n.L, n.S
+        mask = mask_of(n.turn(*MASKS), n.seed, n.turn(*DTYPES), *shape)
         agrees(multi_head, multi_head64, query * n.spread, key, value, *weights, mask=mask, seed=n)
 
 

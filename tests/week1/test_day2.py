@@ -284,7 +284,7 @@ def test_task_2_rope_five_tokens():
 @PAIRINGS
 def test_task_2_rope_sweep(traditional):
     for n in sweep(N=131, L=4200, H=131, P=131):
-        x = normals(n.seed)(n.N, n.L, n.H, 2 * n.P, spread=n.spread)
+        x = normals(n.seed, n.dtype)(n.N, n.L, n.H, 2 * n.P, spread=n.spread)
         first = n.turn(0, 3, 1000, 0, 4100)
         rows = [slice(first + row % 3, first + row % 3 + n.L) for row in range(n.N)]
         offset = n.turn(None, rows, rows[0], [rows[-1]] * n.N)

@@ -17,11 +17,11 @@ from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import CASE_NOTE, dtype_word
 from tiny_llm_course.testkit.errors import raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, causal, normals
+from tiny_llm_course.testkit.inputs import DTYPES, MASKS, causal, mask_of, normals
 from tiny_llm_course.testkit.memory import copies_none_of
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
-from tiny_llm_course.testkit.sizes import sizes, sweep
+from tiny_llm_course.testkit.sizes import narrow, sizes, sweep
 
 # Task 1, causal mask
 
@@ -97,8 +97,9 @@ def test_task_1_mask_is_the_last_rows_of_the_whole(keys, length):
 
 
 def test_task_1_mask_sweep():
-    for n in sizes(L=1100, X=4200):
-        mask_agrees(n.L, n.L + n.X - 1, n.turn(*DTYPES))
+    largest = {"L": 1100, "X": 4200}
+    for n in (*sizes(**largest), *narrow(**largest)):
+        mask_agrees(n.L, n.L + n.X - 1, n.dtype)
 
 
 @pytest.mark.parametrize(("length", "keys"), [(2, 1), (5, 3)])
@@ -195,12 +196,12 @@ def test_task_2_grouped_pytorch(pytorch, kv_heads):
 
 def test_task_2_grouped_sweep():
     for n in sweep(N=131, K=20, G=20, L=257, X=4200, D=257):
-        query, key, value = grouped_inputs(n.seed, mx.float32, (n.N,), n.K * n.G, n.K, n.L, n.L + n.X - 1, n.D)
+        query, key, value = grouped_inputs(n.seed, n.dtype, (n.N,), n.K * n.G, n.K, n.L, n.L + n.X - 1, n.D)
         query, value = query * n.spread, value * n.spread
         agrees(grouped, grouped64, query, key, value, mask="causal", seed=n)
         if n.L * n.K * n.G * (n.L + n.X) < 10000:
             shape = *n.turn((), (n.N, 1), (n.K * n.G,), (n.N, n.K * n.G)), n.turn(n.L, 1), n.L + n.X - 1
-            scale, mask = n.turn(None, -0.7, 2.5), n.turn(normals(n.seed)(*shape), None)
+            scale, mask = n.turn(None, -0.7, 2.5), mask_of(n.turn(*MASKS[::-1]), n.seed, n.turn(*DTYPES), *shape)
             agrees(grouped, grouped64, query, key, value, scale, mask, seed=n)
 
 

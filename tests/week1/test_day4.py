@@ -145,7 +145,7 @@ def test_task_1_rms_norm_five_tokens():
 
 def test_task_1_rms_norm_sweep():
     for n in sweep(A=257, B=1100, I=4200):
-        draw = normals(n.seed)
+        draw = normals(n.seed, n.dtype)
         x = draw(n.A, n.B, n.I, spread=n.spread)
         agrees(rms_norm, rms_norm64, n.turn(x, x[0], x[:, None]), draw(n.I), n.turn(1e-6, 0.0, 1e-5, 0.3), seed=n)
 
@@ -213,7 +213,7 @@ def test_task_2_silu_keeps_small_results(dtype):
 
 def test_task_2_silu_sweep():
     for n in sweep(A=257, B=1100, C=4200):
-        x = normals(n.seed)(n.A, n.B, n.C, spread=n.spread)
+        x = normals(n.seed, n.dtype)(n.A, n.B, n.C, spread=n.spread)
         agrees(basics.silu, silu64, n.turn(x, x[0], x[0, 0]), seed=n)
 
 
@@ -279,7 +279,7 @@ def test_task_2_mlp_large_gates(dtype):
 
 def test_task_2_mlp_sweep():
     for n in sweep(N=4200, E=1100, I=4200):
-        x, *weights = mlp_inputs(n.seed, leading=n.turn((n.N,), (1, n.N), (n.N, 1)), hidden=n.E, width=n.I)
+        x, *weights = mlp_inputs(n.seed, n.dtype, leading=n.turn((n.N,), (1, n.N), (n.N, 1)), hidden=n.E, width=n.I)
         agrees(mlp, mlp64, x * n.spread, *weights, seed=n)
 
 

@@ -29,7 +29,7 @@ from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import raises_error, raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, normals, token_ids
+from tiny_llm_course.testkit.inputs import DTYPES, MASKS, mask_of, normals, token_ids
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sizes, sweep
@@ -102,10 +102,11 @@ def test_task_1_embedding_as_linear(leading, dtype):
 
 def test_task_1_embedding_sweep():
     for n in sweep(N=1100, V=4200, E=1100):
-        weight, x = normals(n.seed)(n.V, n.E, spread=n.spread), normals(n.seed + 1000)(n.N, n.E)
+        draw = normals(n.seed, n.dtype)
+        weight, x = draw(n.V, n.E, spread=n.spread), draw(n.N, n.E)
         tokens = mx.array(token_ids(n.seed, n.V, n.N))
         leading = n.turn((-1,), (1, -1), (-1, 1))
-        agrees(embed, embed64, tokens.reshape(*leading), weight, seed=n, dtype=mx.float32)
+        agrees(embed, embed64, tokens.reshape(*leading), weight, seed=n, dtype=n.dtype)
         agrees(unembed, unembed64, x.reshape(*leading, n.E), weight, seed=n)
 
 
@@ -182,9 +183,11 @@ def measures(n):
 
 def test_task_2_block_sweep():
     for n in sweep(N=20, L=131, E=65, I=65, K=4, G=4, P=8):
-        model = random_model(n.turn(QWEN3, QWEN25, QWEN3), n.seed, **measures(n))
-        x = stream(n.seed, model, n.N, n.L) * n.spread
-        agrees(block, block64, x, model, n.turn("causal", None, "causal"), seed=n)
+        model = random_model(n.turn(QWEN3, QWEN25, QWEN3), n.seed, n.dtype, **measures(n))
+        x, heads = stream(n.seed, model, n.N, n.L) * n.spread, n.K * n.G
+        shape = *n.turn((), (n.N, 1), (heads,), (n.N, heads)), n.L, n.L
+        mask = n.turn("causal", mask_of(n.turn(*MASKS[::-1]), n.seed, n.turn(*DTYPES), *shape))
+        agrees(block, block64, x, model, mask, seed=n)
 
 
 def mlx_block(x, model, mask, number=0):

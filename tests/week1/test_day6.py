@@ -17,6 +17,7 @@ import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.week1.drawn_tables import drawn_pairs, drawn_tables
 
 from tiny_llm import generate, tokenizer
 from tiny_llm_course.testkit.agreement import compare
@@ -122,9 +123,9 @@ def merge_formula(symbols, ranks):
         symbols[i : i + 2] = [symbols[i] + symbols[i + 1]]
 
 
-def check_merge(symbols, pairs, expected):
-    """`pairs` in the order in which they were learned, as in "b+l l+u"."""
-    ranks = {tuple(pair.split("+")): rank for rank, pair in enumerate(pairs.split())}
+def check_merge(symbols, pairs, expected, ranks=None):
+    """`pairs` in the order in which they were learned, as in "b+l l+u"; their places are their ranks if none are given."""
+    ranks = ranks or {tuple(pair.split("+")): rank for rank, pair in enumerate(pairs.split())}
     case = f"the word {words(''.join(symbols))} in {len(symbols)} pieces, pairs by rank: {pairs or 'none'}"
     given = list(symbols)
     merged = again(lambda: tokenizer.merge_pairs(given, ranks), case)
@@ -210,6 +211,18 @@ def test_task_1_merge_sweep():
         for i, pairs in enumerate(tables_of if length < 21 else tables_of[length % 3 :: 3]):
             word = "".join(["abcab", "12233", "aaaaa"][i // 5][(j * j + i) % 5] for j in range(length))
             check_merge(list(word), " ".join("+".join(p) for p in pairs), merge_formula(word, rank_of(pairs)))
+
+
+def test_task_1_merge_drawn_sweep():
+    """Tables drawn at random: pairs that spell the same, listed in any order, with gaps between their ranks."""
+    for seed in range(40):
+        generator = np.random.default_rng(seed)
+        letters = "ab" if seed % 2 else "abc"
+        pairs = drawn_pairs(seed, letters, 8 + seed % 20)
+        ranks = {pairs[i]: 3 + 7 * int(i) for i in generator.permutation(len(pairs))}
+        for length in (3, 4, 5, 8, 30):
+            word = "".join(generator.choice(list(letters), length))
+            check_merge(list(word), " ".join("+".join(p) for p in pairs), merge_formula(word, ranks), ranks)
 
 
 # Task 2, encoding
@@ -390,6 +403,28 @@ def test_task_2_encode_sweep():
         check_encode(bpe, text, encode_formula(text, ranks, vocab, special, pattern, "NFC"), "tokenizer.json")
 
 
+MORE_SPECIALS = ["<|e\u0301|>", "<|", "ab", "<|end|>"]
+
+
+@cache
+def with_drawn_tables(seed):
+    """Tables drawn at random, and the learner's tokenizer with them."""
+    tables = drawn_tables(seed, alphabet_formula(), MORE_SPECIALS)
+    return tables, tokenizer.ByteLevelBPE(tables.vocab, tables.merges, tables.specials, normalization="NFC")
+
+
+def test_task_2_encode_drawn_sweep():
+    """Ids in any order, special tokens' among them, and pairs that spell the same."""
+    for seed in range(2):
+        tables, bpe = with_drawn_tables(seed)
+        generator = np.random.default_rng(seed)
+        for length in range(1, 25):
+            chunks = generator.choice([*"abc \u00e9<", "bc", "abcab", *MORE_SPECIALS], length)
+            text, pattern = "".join(map(str, chunks)), tokenizer.GPT2_PATTERN
+            expected = encode_formula(text, tables.ranks, tables.vocab, tables.specials, pattern, "NFC")
+            check_encode(bpe, text, expected, f"tables drawn at random, seed {seed}")
+
+
 # Task 2, decoding
 
 
@@ -405,8 +440,11 @@ PIECES = pieces_of()
 BYTES = {piece[0]: i for i, piece in PIECES.items() if len(piece) == 1}  # the tokens of single bytes
 
 
-def decode_formula(ids, skip=False):
-    return b"".join(PIECES[i] for i in ids if not (skip and i >= END)).decode("utf-8", errors="replace")
+SPECIAL_IDS = [END, START, STOP]
+
+
+def decode_formula(ids, skip=False, pieces=PIECES, specials=SPECIAL_IDS):
+    return b"".join(pieces[i] for i in ids if not (skip and i in specials)).decode("utf-8", errors="replace")
 
 
 def check_decode(ids, expected, what, bpe=None, **skip):
@@ -488,6 +526,31 @@ def test_task_2_decode_sweep():
         check_decode(ids, decode_formula(ids, True), "any tokens", bpe, skip_special_tokens=True)
 
 
+@cache
+def streams_of_every_sort(seed):
+    """For tables drawn at random: all short lists of a word, the two halves of a character, bytes that no text has, the
+    beginning of a long character and special tokens, in every order; and some long ones.
+    """
+    tables, _ = with_drawn_tables(seed)
+    id_of = {piece: number for number, piece in tables.bytes_of.items()}
+    a_few = [b"b", b"\xc3", b"\xa9", b"\xff", b"\xf0", b"<|end|>", "<|e\u0301|>".encode()]
+    sorts = [id_of[piece] for piece in a_few]
+    generator = np.random.default_rng(seed)
+    some = [[*map(int, generator.choice(sorts, length))] for length in range(4, 30)]
+    return [[*ids] for n in range(4) for ids in itertools.product(sorts, repeat=n)][seed::2] + some
+
+
+def test_task_2_decode_drawn_sweep():
+    """Ids in any order, special tokens' among them, and every sort of token after every other."""
+    for seed in range(2):
+        tables, bpe = with_drawn_tables(seed)
+        for skip in (False, True):
+            for ids in streams_of_every_sort(seed):
+                expected = decode_formula(ids, skip, tables.bytes_of, tables.specials.values())
+                named = {"skip_special_tokens": True} if skip else {}
+                check_decode(ids, expected, f"tables drawn at random, seed {seed}", bpe, **named)
+
+
 # Task 3, streaming text
 
 
@@ -567,14 +630,16 @@ def test_task_3_stream_never_half_a_character(text):
     check_stream(ids, stream_formula(ids), f"the bytes of {words(text)}")
 
 
-def check_joined(ids, what, bpe=None, **skip):
+def check_joined(ids, what, bpe=None, tables=None, **skip):
     case = f"{what}: all pieces for {len(ids)} tokens joined; ids {words(ids)}"
     pieces = stream(ids, case, bpe, **skip)
     for piece in pieces:
         if not isinstance(piece, str):
             fail(Kind.TYPE, f"a piece is {type_words(piece)}, expected a str", case)
     # As large as the list of pieces: of two cases that fail, the one that shows pieces is told.
-    same_text("".join(pieces), decode_formula(ids, skip.get("skip_special_tokens", True)), case, size=len(pieces) + 1)
+    drawn_ones = (tables.bytes_of, tables.specials.values()) if tables else ()
+    expected = decode_formula(ids, skip.get("skip_special_tokens", True), *drawn_ones)
+    same_text("".join(pieces), expected, case, size=len(pieces) + 1)
 
 
 @property_test
@@ -600,6 +665,15 @@ def test_task_3_stream_sweep():
         ids = [BYTES[byte] for byte in text.encode()]
         if len(ids) < 300:
             check_stream(ids, stream_formula(ids), f"the bytes of {words(text)}", bpe)
+
+
+def test_task_3_stream_drawn_sweep():
+    """Every sort of token after every other, special tokens shown and not, and the end after each."""
+    for seed in range(2):
+        tables, bpe = with_drawn_tables(seed)
+        for skip in (False, True):
+            for ids in streams_of_every_sort(seed):
+                check_joined(ids, f"tables drawn at random, seed {seed}", bpe, tables, skip_special_tokens=skip)
 
 
 # Task 4, generating tokens

@@ -17,9 +17,9 @@ from tests.week1.formulas import softmax64
 
 from tiny_llm import sampler
 from tiny_llm_course.testkit.agreement import agrees, compare
-from tiny_llm_course.testkit.cases import noted
+from tiny_llm_course.testkit.cases import dtype_word, noted
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, normals, token_ids
+from tiny_llm_course.testkit.inputs import DTYPES, SHIFTS, distinct, forbidding, normals, token_ids
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sweep
@@ -152,7 +152,8 @@ def used(n, size, most=3):
 def test_task_1_penalty_sweep():
     for n in sweep(N=1100, V=4200, T=1100):
         size = n.turn(n.V, max(n.V, n.T)) if n.T <= 20 else 2 * n.T
-        logits, penalty = normals(n.seed)(n.N, size, spread=n.spread), n.turn(1.3, 0.5, 1.0, 3.0, 0.9)
+        draw, penalty = normals(n.seed, n.dtype), n.turn(1.3, 0.5, 1.0, 3.0, 0.9)
+        logits = forbidding(n.seed, draw(n.N, size, spread=n.spread)) + n.turn(*SHIFTS)
         agrees(sampler.penalize_repetition, penalty64, logits, used(n, size, n.T), penalty, seed=n)
 
 
@@ -215,9 +216,11 @@ def test_task_1_top_k_forbidden_tokens(k):
 
 def test_task_1_top_k_sweep():
     for n in sweep(N=1100, V=4200, K=1100):
-        agrees(sampler.keep_top_k, top_k64, normals(n.seed)(n.N, n.V, spread=n.spread), n.K, seed=n)
-        agrees(sampler.keep_top_k, top_k64, normals(n.seed)(n.N, n.V + n.K), n.K, seed=n)
-        agrees(sampler.keep_top_k, top_k64, normals(n.seed)(n.N, n.V), n.turn(1, n.V, max(1, n.V // 2)), seed=n)
+        draw = normals(n.seed, n.dtype)
+        agrees(sampler.keep_top_k, top_k64, draw(n.N, n.V, spread=n.spread), n.K, seed=n)
+        agrees(sampler.keep_top_k, top_k64, draw(n.N, n.V + n.K), n.K, seed=n)
+        logits = forbidding(n.seed, draw(n.N, n.V)) + n.turn(*SHIFTS)
+        agrees(sampler.keep_top_k, top_k64, logits, n.turn(1, n.V, max(1, n.V // 2)), seed=n)
 
 
 def test_task_1_top_k_mlx():
@@ -315,6 +318,13 @@ def test_task_2_top_p_many_tokens(dtype):
     compare(mx.array(np.maximum(above, 0)), np.zeros(2), mx.float32, 0.0, f"{what}, {case}", 10000)
 
 
+def unlike(n):
+    """Logits of a sweep's case, no two of a row alike; some are -inf, and in float32 they lie far from 0."""
+    shift = n.turn(*SHIFTS) if n.dtype == mx.float32 and n.spread >= 1 else 0
+    logits = distinct(n.seed, n.dtype, n.N, n.V, max(n.spread, 0.1), shift)
+    return n.turn(logits, forbidding(n.seed, logits))
+
+
 def in_order(logits):
     """The same, the likeliest token of each row at the end of the vocabulary, and at its beginning."""
     return mx.sort(logits, axis=-1), -mx.sort(-logits, axis=-1)
@@ -328,7 +338,7 @@ def far_from(borders, wanted):
 
 def test_task_2_top_p_sweep():
     for n in sweep(N=1100, V=4200):
-        logits = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1))
+        logits = unlike(n)
         sums = np.cumsum(-np.sort(-softmax64(to_float64(logits), -1), axis=-1), axis=-1)
         for p in (n.turn(0.5, 0.9, 0.7), 0.02):
             agrees(sampler.keep_top_p, top_p64, logits, far_from(sums, p), seed=n)
@@ -397,7 +407,7 @@ def test_task_2_min_p_forbidden_tokens(min_p):
 
 def test_task_2_min_p_sweep():
     for n in sweep(N=1100, V=4200):
-        logits = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1))
+        logits = unlike(n)
         numbers = to_float64(logits)
         shares = np.exp(numbers - numbers.max(axis=-1, keepdims=True))
         for ordered, min_p in zip(in_order(logits), (n.turn(0.1, 0.5, 0.9), 0.01), strict=True):
@@ -462,6 +472,12 @@ def words(settings):
     return ", ".join(f"{name} {value}" for name, value in settings.items()) or "the default arguments"
 
 
+def made(**settings):
+    """The learner's sampler with these settings."""
+    with noted(f"making a sampler, {words(settings)}"):
+        return sampler.make_sampler(**settings)
+
+
 GREEDY = [
     {},
     {"repetition_penalty": 2.0},
@@ -478,7 +494,7 @@ def test_task_3_sampler_greedy(settings):
     tokens = [likeliest[0][:2], likeliest[1][:1] * 3, [], likeliest[3][1:]]
     penalized = penalty64(to_float64(logits), tokens, settings.get("repetition_penalty", 1.0))
     case = f"float32, logits 4 x 7, tokens {tokens}, temp 0, {words(settings)}, seed 1"
-    chooses(sampler.make_sampler(temp=0, **settings), logits, tokens, penalized.argmax(axis=-1), case)
+    chooses(made(temp=0, **settings), logits, tokens, penalized.argmax(axis=-1), case)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
@@ -486,7 +502,7 @@ def test_task_3_sampler_greedy_mlx(rows):
     logits = normals(2)(rows, 50)
     expected = mx.argmax(logits, axis=-1).tolist()
     case = f"float32, logits {rows} x 50, no tokens, temp 0, seed 2"
-    chooses(sampler.make_sampler(temp=0.0), logits, [[]] * rows, expected, case)
+    chooses(made(temp=0.0), logits, [[]] * rows, expected, case)
 
 
 SWEPT = [
@@ -501,12 +517,14 @@ SWEPT = [
 
 def test_task_3_sampler_sweep():
     """Samplers that choose again and again, for batches and vocabularies of many sizes: never what is ruled out."""
-    samplers = [sampler.make_sampler(**settings) for settings in SWEPT]
+    samplers = [made(**settings) for settings in SWEPT]
     mx.random.seed(0)
     for n in sweep(N=1100, V=4200):
-        logits, tokens = normals(n.seed)(n.N, n.V, spread=max(n.spread, 0.1)), used(n, n.V)
+        logits, tokens = normals(n.seed, n.dtype)(n.N, n.V, spread=max(n.spread, 0.1)), used(n, n.V)
+        logits = n.turn(logits, forbidding(n.seed, logits))
         for sample, settings in zip(samplers, SWEPT, strict=True):
-            case = f"float32, logits {n.N} x {n.V}, {words(settings)}, a sampler that was called before, seed {n.seed}"
+            told = f"{words(settings)}, a sampler that was called before, seed {n.seed}"
+            case = f"{dtype_word(n.dtype)}, logits {n.N} x {n.V}, {told}"
             chosen = to_float64(choose(sample, logits, tokens, case)).astype(int)
             left = possible64(to_float64(logits), tokens, **settings)
             for row, token in enumerate(chosen):
@@ -518,14 +536,12 @@ def test_task_3_sampler_sweep():
 def test_task_3_sampler_greedy_pytorch(pytorch):
     logits = normals(3)(5, 9)
     expected = pytorch(lambda torch, logits: torch.argmax(logits, dim=-1), logits)
-    chooses(
-        sampler.make_sampler(temp=0.0), logits, [[]] * 5, expected, "float32, logits 5 x 9, no tokens, temp 0, seed 3"
-    )
+    chooses(made(temp=0.0), logits, [[]] * 5, expected, "float32, logits 5 x 9, no tokens, temp 0, seed 3")
 
 
 def test_task_3_sampler_greedy_draws_nothing():
     """Random numbers that are drawn afterwards are what they would have been."""
-    sample = sampler.make_sampler(temp=0.0)
+    sample = made(temp=0.0)
     mx.random.seed(4)
     expected = to_float64(mx.random.uniform(shape=(5,)))
     mx.random.seed(4)
@@ -542,7 +558,7 @@ def test_task_3_sampler_sure_choices(settings):
     """Settings that leave one token: nothing depends on the draw."""
     logits, tokens = vocabularies(5), [[0], [1], [2]]
     case = f"float32, logits 3 x 6, {words(settings)}, seed 5"
-    chooses(sampler.make_sampler(**settings), logits, tokens, to_float64(logits).argmax(axis=-1), case)
+    chooses(made(**settings), logits, tokens, to_float64(logits).argmax(axis=-1), case)
 
 
 # How often which token is drawn
@@ -559,7 +575,7 @@ def bound(categories, significance=1e-6):
 
 def draws_with(settings, logits, tokens, probabilities, case):
     """Check that each row of logits is drawn from with its own probabilities, in 20 calls of 100 copies of each row."""
-    sample = sampler.make_sampler(**settings)
+    sample = made(**settings)
     rows, size = logits.shape
     copies, their_tokens = mx.concatenate([logits] * ROWS), tokens * ROWS
     case = f"float32, logits {rows} x {size}, {words(settings)}, {case}"
@@ -619,7 +635,7 @@ def test_task_3_sampler_probabilities(settings):
 def test_task_3_sampler_probabilities_of_one_row():
     """As a text is generated: one row, and each call draws."""
     case = "forty calls on the same logits 1 x 6, seed 61"
-    sample, logits = sampler.make_sampler(seed=61), vocabularies(6, rows=[FLAT])
+    sample, logits = made(seed=61), vocabularies(6, rows=[FLAT])
     drawn = mx.stack([choose(sample, logits, [[]], case) for _ in range(40)])
     differ(drawn, mx.broadcast_to(drawn[:1], drawn.shape), "every call chose the same token", case)
 
@@ -673,22 +689,22 @@ def differ(a, b, headline, case):
 
 def test_task_3_sampler_seed_gives_the_same_tokens():
     case = "two samplers with seed 5, ten calls each on the same logits"
-    first = several(sampler.make_sampler(seed=5), case)
-    same(several(sampler.make_sampler(seed=5), case), first, case)
+    first = several(made(seed=5), case)
+    same(several(made(seed=5), case), first, case)
 
 
 def test_task_3_sampler_seed_of_zero():
     """0 is a seed like any other."""
     case = "two samplers with seed 0, ten calls each on the same logits"
-    first = several(sampler.make_sampler(seed=0), case)
-    same(several(sampler.make_sampler(seed=0), case), first, case)
+    first = several(made(seed=0), case)
+    same(several(made(seed=0), case), first, case)
 
 
 def test_task_3_sampler_seed_withstands_other_draws():
     """Somebody else draws random numbers, or sets MLX's seed, between the calls."""
     case = "seed 5, ten calls, with other random numbers drawn between them"
-    first = several(sampler.make_sampler(seed=5), case)
-    sample = sampler.make_sampler(seed=5)
+    first = several(made(seed=5), case)
+    sample = made(seed=5)
     interrupted = []
     for call in range(10):
         interrupted.append(several(sample, case, 1))
@@ -703,15 +719,15 @@ def test_task_3_sampler_seed_leaves_the_global_state():
     expected = to_float64(mx.random.uniform(shape=(5,)))
     case = "five random numbers drawn with mx.random after three calls of a sampler with seed 5"
     mx.random.seed(11)
-    several(sampler.make_sampler(seed=5), case, 3)
+    several(made(seed=5), case, 3)
     compare(mx.random.uniform(shape=(5,)), expected, mx.float32, 0.0, case, 3000)
 
 
 def test_task_3_sampler_samplers_share_no_state():
     """Two samplers that take turns choose what each would choose alone."""
     case = "samplers with seeds 5 and 6 that take turns, ten calls each"
-    alone = [several(sampler.make_sampler(seed=seed), case) for seed in (5, 6)]
-    five, six = sampler.make_sampler(seed=5), sampler.make_sampler(seed=6)
+    alone = [several(made(seed=seed), case) for seed in (5, 6)]
+    five, six = made(seed=5), made(seed=6)
     turns = [(several(five, case, 1), several(six, case, 1)) for _ in range(10)]
     for together, expected in zip(zip(*turns, strict=True), alone, strict=True):
         same(mx.concatenate(list(together)), expected, case)
@@ -722,14 +738,14 @@ def test_task_3_sampler_samplers_share_no_state():
 def test_task_3_sampler_calls_differ(seed):
     """Each call draws anew, and so does each row."""
     case = f"ten calls on the same logits, seed {seed}"
-    ids = several(sampler.make_sampler(seed=seed), case)
+    ids = several(made(seed=seed), case)
     differ(ids, mx.broadcast_to(ids[:1], ids.shape), "every call chose the same tokens", case)
 
 
 def test_task_3_sampler_uses_a_key_once():
     """A key is drawn with, or split, and never both: the numbers of two calls would be made of the same bits."""
     case = "two calls on the same logits, seed 5"
-    ids, logits = several(sampler.make_sampler(seed=5), case, 2), normals(10)(*WIDE, spread=0.1)
+    ids, logits = several(made(seed=5), case, 2), normals(10)(*WIDE, spread=0.1)
     for half in (0, 1):
         key = mx.random.key(5)
         for _ in range(3):
@@ -742,7 +758,7 @@ def test_task_3_sampler_uses_a_key_once():
 def test_task_3_sampler_rows_differ():
     """Rows with the same logits are drawn for independently."""
     case = "one call, logits 100 x 1000, all rows equal, seed 5"
-    ids = choose(sampler.make_sampler(seed=5), mx.zeros((100, 1000)), [[]] * 100, case)
+    ids = choose(made(seed=5), mx.zeros((100, 1000)), [[]] * 100, case)
     differ(ids, mx.broadcast_to(ids[:1], ids.shape), "every row got the same token", case)
 
 
@@ -750,16 +766,17 @@ def test_task_3_sampler_without_a_seed_follows_mlx():
     """seed None: mx.random.seed decides."""
     case = "no seed, mx.random.seed(12) before, ten calls"
     mx.random.seed(12)
-    first = several(sampler.make_sampler(), case)
+    first = several(made(), case)
     mx.random.seed(12)
-    same(several(sampler.make_sampler(), case), first, case)
+    same(several(made(), case), first, case)
 
 
 @pytest.mark.parametrize("temp", [0.0, 0.7])
 def test_task_3_sampler_leaves_its_inputs(temp):
     logits, tokens = vocabularies(13), [[1, 2], [3], []]
     before = to_float64(logits)
-    sample = sampler.make_sampler(temp, 4, 0.9, 0.05, 1.3, 5)
+    with noted("making a sampler, make_sampler(temp, 4, 0.9, 0.05, 1.3, 5)"):
+        sample = sampler.make_sampler(temp, 4, 0.9, 0.05, 1.3, 5)
     case = f"float32, logits 3 x 6 after a call, temp {temp}, all filters on, seed 13"
     choose(sample, logits, tokens, case)
     compare(logits, before, mx.float32, 0.0, case, logits.size)

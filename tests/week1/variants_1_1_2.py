@@ -99,14 +99,14 @@ known.change(
 )
 known.change(
     "mask-before-scale",
-    ("mask.astype(scores.dtype)", "mask.astype(scores.dtype) * scale"),
+    ("scores + mask", "scores + mask * scale"),
     fact="the mask is added before the scores are scaled",
     question="With D = 64, what is left of a mask entry of -2 after the scaling?",
 )
 known.change(
     "mask-after-softmax",
     ("(query @ key.swapaxes(-1, -2)) * scale", "softmax(query @ key.swapaxes(-1, -2) * scale, axis=-1)"),
-    ("scores + mask.astype(scores.dtype)", "scores * mx.exp(mask.astype(scores.dtype))"),
+    ("scores + mask", "scores * mx.exp(mask)"),
     ("softmax(scores, axis=-1)", "scores"),
     fact="the mask is applied to the weights, after the softmax",
     question="What do the weights of a query sum to, once some of them are struck out?",
@@ -125,13 +125,13 @@ known.change(
 )
 known.change(
     "float32-result",
-    ("axis=-1) @ value", "axis=-1) @ value.astype(mx.float32)"),
+    (".astype(value.dtype) @ value", ".astype(value.dtype) @ value.astype(mx.float32)"),
     fact="the result is float32 although the query is not",
     question="Which of your factors is an array of float32: the scale, perhaps, or a cast?",
 )
 known.change(
     "mask-dtype",
-    ("mask.astype(scores.dtype)", "mask"),
+    ("softmax(scores, axis=-1).astype(value.dtype)", "softmax(scores, axis=-1)"),
     fact="a float32 mask turns a float16 result into float32",
     question="What is float16 + float32, and when did that addition happen?",
 )
@@ -161,7 +161,7 @@ known.change(
 )
 known.change(
     "forbidden-weights-zero",
-    ("scores = scores + mask.astype(scores.dtype)", "pass"),
+    ("scores = scores + mask", "pass"),
     (
         "softmax(scores, axis=-1)",
         "(softmax(scores, axis=-1) if mask is None else mx.where(mask == -mx.inf, 0, softmax(scores, axis=-1)))",
@@ -171,13 +171,13 @@ known.change(
 )
 known.change(
     "mask-multiplied",
-    ("scores + mask.astype(scores.dtype)", "scores * mask.astype(scores.dtype)"),
+    ("scores + mask", "scores * mask"),
     fact="the scores are multiplied by the mask",
     question="Which mask should leave all scores as they are: one of ones, or one of zeros?",
 )
 known.change(
     "mask-not-zero-forbids",
-    ("scores + mask.astype(scores.dtype)", "mx.where(mask == 0, scores, -mx.inf)"),
+    ("scores + mask", "mx.where(mask == 0, scores, -mx.inf)"),
     fact="every entry of the mask that is not 0 forbids its key",
     question="What should a mask entry of -0.5 do to a score of 2?",
 )

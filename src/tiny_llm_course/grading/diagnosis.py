@@ -52,7 +52,7 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     if isinstance(error, TypeError) and "not callable" in str(error):
         return Finding(Kind.RAISED, f"cannot be called: {first_line(error)}", case=case)
     # Not in the learner's lines: MLX computing what they returned, or a check that could not cope with it.
-    return Finding(Kind.RAISED, f"{name} after your code returned: {first_line(error)}", case=case, indirect=not case)
+    return Finding(Kind.RAISED, f"{name} after your code returned: {first_line(error)}", case=case, indirect=True)
 
 
 def _raised(error: BaseException, package: Path) -> str:

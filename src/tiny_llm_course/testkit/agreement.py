@@ -162,7 +162,8 @@ def compare(
         place = f"[{', '.join(str(int(i)) for i in worst)}]"
         wanted, got = float(expected[worst]), float(numbers[worst])
         digits = next((d for d in range(4, 17) if f"{wanted:.{d}g}" != f"{got:.{d}g}"), 17)
-        lines = (f"expected  {wanted:.{digits}g}", f"got       {got:.{digits}g}")
+        alike = f"{wanted:.3g}" == f"{got:.3g}"  # then as many digits of both, also zeros at the end
+        lines = tuple(f"{name:<10}{x:{'#' * alike}.{digits}g}" for name, x in (("expected", wanted), ("got", got)))
         fail(kind, f"{what} of {wrong.size} elements, {where} at {place}", *lines)
 
     dropped = np.isneginf(numbers) & np.isfinite(expected)

@@ -18,6 +18,46 @@ def normals(seed: int, dtype: mx.Dtype = mx.float32) -> Callable[..., mx.array]:
     return draw
 
 
+def distinct(seed: int, dtype: mx.Dtype, rows: int, size: int, spread: float = 1.0, shift: float = 0.0) -> mx.array:
+    """Seeded normal numbers around `shift`, rows x size, of which no two in a row are equal in their dtype."""
+    numbers = (normals(seed)(max(64 * size, 1000), spread=spread) + shift).astype(dtype)
+    different = np.unique(np.array(numbers.astype(mx.float32)))
+    generator = np.random.default_rng(seed)
+    drawn = [generator.choice(different, size, replace=False) for _ in range(rows)]
+    return mx.array(np.array(drawn)).astype(dtype)
+
+
+def forbidding(seed: int, x: mx.array, axis: int = -1) -> mx.array:
+    """The same numbers, about half of them -inf, never all along the axis."""
+    chance = normals(seed)(*x.shape)
+    return mx.where((chance < 0) & (chance > mx.min(chance, axis=axis, keepdims=True)), -mx.inf, x)
+
+
+# Added to scores: far from 0 on both sides, beyond the numbers that programs put in the place of infinity.
+SHIFTS = (0, -20000, 20000, -1000, 300)
+
+MASKS = ("none", "bias", "forbidding", "huge", "huge row")
+
+
+def mask_of(sort: str, seed: int, dtype: mx.Dtype, *shape: int) -> mx.array | None:
+    """An additive mask, .. x S, of one of the sorts in MASKS; those with huge numbers are float32, which holds them.
+
+    "huge" says -1e9 where a key is forbidden; of "huge row" every number is near -1e5, which forbids nothing.
+    """
+    bias = normals(seed)(*shape)
+    match sort:
+        case "none":
+            return None
+        case "bias":
+            return bias.astype(dtype)
+        case "forbidding":
+            return forbidding(seed, mx.zeros(shape)).astype(dtype)
+        case "huge":
+            return mx.where(mx.isinf(forbidding(seed, bias)), -1e9, bias)
+        case _:
+            return bias - 1e5
+
+
 def token_ids(seed: int, vocab_size: int, count: int) -> list[int]:
     """Seeded token ids, the last one of the vocabulary among them if there are any."""
     drawn: list[int] = np.random.default_rng(seed).integers(0, vocab_size, count).tolist()

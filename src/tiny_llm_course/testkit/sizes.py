@@ -2,7 +2,8 @@
 
 `for n in sweep(B=9, L=4200, D=130)` goes through sizes `n.B`, `n.L`, `n.D`, each no larger than its letter allows: all
 equal; every size up to 20, and those past which code is cut into blocks, of each letter in turn, while the others are
-small. Then through inputs of other spreads, `n.spread`. Always the same for everybody, the smallest first.
+small. Then through inputs of other spreads, `n.spread`, and through the narrow dtypes, `n.dtype`. Always the same for
+everybody, the smallest first.
 """
 
 import itertools
@@ -10,7 +11,10 @@ import math
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
+import mlx.core as mx
 import numpy as np
+
+from .inputs import DTYPES
 
 T = TypeVar("T")
 
@@ -21,13 +25,15 @@ ROUND = (48, 100, 256, 257, 512, 1024)
 EQUAL = (1, 2, 3, 5, 8)
 # From nearly nothing to large; the sizes' own is 1. They are five, so that each meets all values that take turns.
 SPREADS = (1e-6, 1e-4, 0.03, 30.0, 1000.0)
+# bfloat16 counts to 256 and float16 to 2,048: positions and ranks past that must not be numbers of theirs.
+UNCOUNTABLE = (300, 2100)
 
 
 class Drawn:
-    """One case of a sweep: a size for each letter, the spread of the inputs, and the seed to draw them with."""
+    """One case of a sweep: a size for each letter, the inputs' spread and dtype, and the seed to draw them with."""
 
-    def __init__(self, sizes: dict[str, int], spread: float, seed: int) -> None:
-        self.sizes, self.spread, self.seed = sizes, spread, seed
+    def __init__(self, sizes: dict[str, int], spread: float, seed: int, dtype: mx.Dtype = mx.float32) -> None:
+        self.sizes, self.spread, self.seed, self.dtype = sizes, spread, seed, dtype
         self.of_sizes = spread == 1.0
 
     def __getattr__(self, letter: str) -> Any:
@@ -44,15 +50,32 @@ class Drawn:
 def sweep(**largest: int) -> Iterator[Drawn]:
     """The cases of a task; `largest` says how far each letter is worth going."""
     yield from sizes(**largest)
-    plain = dict(zip(largest, itertools.cycle((3, 5, 4, 7, 2, 6)), strict=False))
     for seed, spread in enumerate(SPREADS * 2):
-        yield Drawn({letter: min(n, largest[letter]) for letter, n in plain.items()}, spread, seed)
+        yield Drawn(_plain(largest), spread, seed)
+    yield from narrow(**largest)
 
 
 def sizes(**largest: int) -> Iterator[Drawn]:
     """Those for a task whose inputs have no spread."""
     for seed, table in enumerate(awkward(**largest)):
         yield Drawn(table, 1.0, seed)
+
+
+def narrow(**largest: int) -> Iterator[Drawn]:
+    """Those in float16 and bfloat16: each meets all values that take turns, and then sizes to which it cannot count."""
+    for i, dtype in enumerate(DTYPES[1:]):
+        for seed in range(len(SPREADS)):
+            yield Drawn(_plain(largest), 1.0, i * len(SPREADS) + seed, dtype)
+        for letter, most in largest.items():
+            if far := [n for n in UNCOUNTABLE if n <= most]:
+                few = {other: min(2, n) for other, n in largest.items()}
+                yield Drawn({**few, letter: far[-1]}, 1.0, i, dtype)
+
+
+def _plain(largest: dict[str, int]) -> dict[str, int]:
+    """A size for each letter, neighbours' all different."""
+    plain = zip(largest, itertools.cycle((3, 5, 4, 7, 2, 6)), strict=False)
+    return {letter: min(n, largest[letter]) for letter, n in plain}
 
 
 def awkward(**largest: int) -> list[dict[str, int]]:

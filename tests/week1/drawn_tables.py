@@ -1,0 +1,46 @@
+"""Tables of tokenizers drawn at random: what no table that was learned from a text happens to hold."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a `ByteLevelBPE` is made of, in the letters of the byte alphabet, and the bytes of each id."""
+
+    vocab: dict[str, int]
+    merges: list[tuple[str, str]]
+    specials: dict[str, int]
+    bytes_of: dict[int, bytes]
+
+    @property
+    def ranks(self) -> dict[tuple[str, str], int]:
+        """The place of each pair among the merges."""
+        return {pair: rank for rank, pair in enumerate(self.merges)}
+
+
+def drawn_pairs(seed: int, letters: str, number: int) -> list[tuple[str, str]]:
+    """Pairs in an order in which they can be learned, many of which spell the same: the shorter first."""
+    generator = np.random.default_rng(seed)
+    made, pairs = list(letters), []
+    for length in range(2, 6):
+        possible = [(a, b) for a, b in itertools.product(made, made) if len(a + b) == length]
+        chosen = generator.permutation(len(possible))[: number // 4]
+        pairs += [possible[i] for i in chosen]
+        made += sorted({a + b for a, b in pairs} - {*made})
+    return pairs
+
+
+def drawn_tables(seed: int, alphabet: dict[int, str], specials: list[str]) -> Tables:
+    """Pairs of "abc " and of the halves of an e with an accent; ids in any order with gaps, also the specials'."""
+    generator = np.random.default_rng(seed)
+    merges = [*drawn_pairs(seed, "abc" + alphabet[32], 40), (alphabet[0xC3], alphabet[0xA9])]
+    tokens = dict.fromkeys([*alphabet.values(), *(a + b for a, b in merges)])
+    ids = map(int, generator.permutation(2 * (len(tokens) + len(specials))))
+    vocab = dict(zip(tokens, ids, strict=False))
+    numbered = dict(zip(specials, ids, strict=False))
+    byte_of = {letter: byte for byte, letter in alphabet.items()}
+    bytes_of = {number: bytes(byte_of[letter] for letter in token) for token, number in vocab.items()}
+    return Tables(vocab, merges, numbered, bytes_of | {number: token.encode() for token, number in numbered.items()})
