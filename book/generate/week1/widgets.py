@@ -9,7 +9,8 @@ import tomllib
 from typing import Any
 
 import numpy as np
-from tests.week1.formulas import attention64, causal64, rope64, softmax64
+from book.generate.week1 import heads
+from tests.week1.formulas import rope64, softmax64
 
 from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.html import element, number, table
@@ -18,23 +19,7 @@ from tiny_llm_course.paths import EMBEDDED_MODEL
 from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.rounding import Array64
 
-TOKENS = ("That", "is", "a", "blue", "dog")
-# Day 1's five tokens. The scores of these queries and keys, over root 4, are those that its chapter prints.
-QUERY = [
-    [0.86, -1.47, 1.08, -0.06],
-    [-0.72, 0.31, 0.57, 1.3],
-    [0.76, 0.31, -0.54, 1.32],
-    [-0.61, -0.3, -1.13, 0.23],
-    [0.35, 0.4, -0.48, 0.85],
-]
-KEY = [
-    [1.09, -1.87, 0.11, -0.89],
-    [1.57, 0.06, 1.59, 0.09],
-    [0.76, -0.64, 0.08, -1.93],
-    [-0.23, 1.42, -1.83, -0.82],
-    [-1.13, -0.47, 1.39, -2.19],
-]
-VALUE = [[1, 0, 0.5, -1], [0, 1, -0.5, 1], [0.5, -1, 1, 0], [-1, 0.5, 1, 2], [2, 1, -1, 0.5]]
+TOKENS = tuple(heads.SENTENCE.split())
 # Day 3's models: layers, query heads, key-value heads, D, and a power of two of tokens that they take.
 MODELS = {"Qwen3-0.6B": (28, 16, 8, 128, 32768), "Qwen3-4B": (36, 32, 8, 128, 32768)}
 # Day 2's query, which is its key as well: two pairs.
@@ -54,17 +39,14 @@ def generated_parts(course: Course) -> Parts:
 
 
 def attention_stepper() -> str:
-    """Row `a`, step by step."""
-    query, key, value = (np.array(rows) for rows in (QUERY, KEY, VALUE))
-    row = TOKENS.index("a")
-    scores = query @ key.T
-    scaled = scores / 2
-    masked = scaled + causal64(5, 5)
-    steps = {"scores": scores, "scaled by 1 / √4": scaled, "mask": masked, "softmax": softmax64(masked, -1)}
-    output = ", ".join(number(x) for x in attention64(query, key, value, mask=causal64(5, 5))[row])
+    """Row `dog`, step by step: the head of `heads.example`."""
+    if not heads.is_here():
+        return present("1.1", "attention-stepper")
+    found, row = heads.example(), TOKENS.index("dog")
+    steps = {"scores": found.products, "scaled by 1 / √64": found.scores, "softmax": found.weights}
     rows = [[name, *map(number, step[row])] for name, step in steps.items()]
-    caption = f"Attention of the query “a”, step by step, with a causal mask. Its output: {output}."
-    data = {"tokens": TOKENS, "query": QUERY, "key": KEY, "value": VALUE}
+    caption = "Attention of the query “dog”, step by step. The mask forbids it nothing: no token comes later."
+    data = {"tokens": TOKENS, **{name: getattr(found, name).tolist() for name in ("query", "key", "value", "products")}}
     return element("attention-stepper", data, table(caption, ["step", *TOKENS], rows))
 
 

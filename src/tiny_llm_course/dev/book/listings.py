@@ -24,11 +24,12 @@ DUNDER = re.compile(r"(?<![\w`])(__\w+?__)(?!\w)")
 def generated_parts(course: Course) -> Parts:
     """The text of every generated part.
 
-    A day has its minutes, files and tasks (`tasks`), `signature-2` and `hints-2` of each task, its `quiz`, and what its
+    A day has its minutes and files (`time`), its `tasks`, `signature-2` and `hints-2` of each task, its `quiz`, and what its
     measurement found (`measured`). The course has its `hours`. What the scripts of a week make has names of their own.
     """
     parts = {("course", "hours"): _hours(course)}
     for day in course.days():
+        parts[day.name, "time"] = f"**Time** {_minutes(day)} minutes. **You edit** {_files(day)}.\n"
         parts[day.name, "tasks"] = _tasks(day)
         for task in day.tasks:
             parts[day.name, f"signature-{task.number}"] = _signature(task)
@@ -100,12 +101,11 @@ def _length(minutes: int) -> str:
 
 
 def _tasks(day: Day) -> str:
-    files = _files(day)
     rows = [
         f"| [{task.label}](#task-{task.id.replace('.', '-')}) | {_name(task)} | {task.minutes} |" for task in day.tasks
     ]
     head = ["| Task | You write | Minutes |", "|---|---|---|"]
-    return "\n".join([f"**Time** {_minutes(day)} minutes. **You edit** {files}.", "", *head, *rows, ""])
+    return "\n".join([*head, *rows, ""])
 
 
 def _name(task: Task) -> str:
