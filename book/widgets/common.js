@@ -134,7 +134,7 @@ BookWidget.style = `
     thead th { white-space: normal; } }
   svg { display: block; max-width: 100%; height: auto; }
   svg text { fill: var(--fg, CanvasText); font-family: inherit; }
-  svg.strip { width: 20em; }
+  svg.strip { width: 100%; min-width: 12em; }
   .fill { fill: var(--role); }
   .hollow { fill: var(--bg, Canvas); stroke: var(--role); }
   .dot { fill: var(--rules, GrayText); }

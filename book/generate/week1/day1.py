@@ -5,7 +5,7 @@ from book.generate.week1.heads import PLACES, SENTENCE, SHOWN, example, habits, 
 from tests.week1.formulas import causal64
 
 from tiny_llm_course.course.registry import Course
-from tiny_llm_course.dev.book.drawing import Canvas, flow, matrix, squares, strips
+from tiny_llm_course.dev.book.drawing import Canvas, matrix, squares, strips
 from tiny_llm_course.dev.book.html import element, number
 from tiny_llm_course.dev.book.parts import Parts, present
 
@@ -16,7 +16,7 @@ DOG = TOKENS.index("dog")
 
 def generated_parts(course: Course) -> Parts:
     """The pictures. Without the model, those that are there stay."""
-    drawn = {"weights": weights, "products": products, "carries": carries, "head-atlas": atlas, "heads": heads_in_a_row}
+    drawn = {"weights": weights, "products": products, "carries": carries, "head-atlas": atlas}
     drawn |= {"habit-before": lambda: habit(1), "habit-two": lambda: habit(2)}
     return {("1.1", name): draw() if is_here() else present("1.1", name) for name, draw in drawn.items()}
 
@@ -94,32 +94,6 @@ def atlas() -> str:
         ],
     }
     return element("head-atlas", data, still.rstrip("\n"))
-
-
-def heads_in_a_row() -> str:
-    """Multi-head attention, from E to E."""
-    canvas = Canvas()
-    kinds = ("query", "key", "value")
-    lengths = {"query": "L", "key": "S", "value": "S"}
-    boxes: dict[str, str | tuple[str, str]] = {"attention": "attention", "joined": "join\nN x L x (H·D)", "out": "output\nN x L x E"}
-    arrows: list[tuple[str, ...]] = []
-    for kind in kinds:
-        length = lengths[kind]
-        boxes |= {
-            kind: (f"{kind}\nN x {length} x E", kind),
-            f"{kind}-2": (f"project\nN x {length} x (H·D)", kind),
-            f"{kind}-3": (f"split\nN x H x {length} x D", kind),
-        }
-        arrows += [(kind, f"{kind}-2", f"w{kind[0]}"), (f"{kind}-2", f"{kind}-3"), (f"{kind}-3", "attention")]
-    boxes["attention"] = ("attention, in each head\nN x H x L x D", "weights")
-    grid = [[*kinds], [f"{k}-2" for k in kinds], [f"{k}-3" for k in kinds], ["attention"] * 3, ["", "joined", ""], ["", "out", ""]]
-    flow(canvas, grid, boxes, [*arrows, ("attention", "joined"), ("joined", "out", "wo")])
-    title = "Multi-head attention, from the token's vectors to the output"
-    about = (
-        "Query, key and value are each projected, by wq, wk and wv, and split into H heads. Attention runs in each head; "
-        "the heads are joined again and projected by wo."
-    )
-    return canvas.figure("heads-1-1", title, about)
 
 
 def _rows(numbers: np.ndarray, digits: int, hidden: np.ndarray | None = None) -> str:

@@ -82,7 +82,7 @@ class Canvas:
         view = " ".join(map(place, (left, top, width, height)))
         lines = [
             f'<figure class="drawn"><svg xmlns="http://www.w3.org/2000/svg" viewBox="{view}" role="img" '
-            f'aria-labelledby="{name}-title {name}-about" style="max-width:{width * 1.25:.0f}px">',
+            f'aria-labelledby="{name}-title {name}-about" style="max-width:{width * 1.15:.0f}px">',
             f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-about">{escape(about)}</desc>',
             *self._shapes,
             "</svg>",

@@ -7,6 +7,7 @@ from .canvas import FONT, SMALL, Canvas, looks_of, width_of
 Cell = tuple[int, int]
 # A box: its words, one or two lines; or these and its role.
 Box = str | tuple[str, str]
+RINGS = (["+"], ["×"])  # a sum and a product: no box, a ring
 GAP, STEP = 12.0, 22.0  # between columns and between rows, where the arrows go
 
 
@@ -20,10 +21,9 @@ def flow(
 ) -> None:
     """Draw each name of `grid`, rows x columns, as its box, and the arrows between them.
 
-    A name that fills neighbouring places of a row is one wide box; "" is an empty place. A box with the words "+" is a
-    ring, a sum. An arrow is two names, from and to, and perhaps what is written beside it. It goes straight where it
-    can, else with one bend, else with two in the gap below the row that it comes from. A word that stands alone, with
-    no frame, begins with a space.
+    A name that fills neighbouring places of a row is one wide box; "" is an empty place. An arrow is two
+    names, from and to, and perhaps what is written beside it. It goes straight where it can, else with one bend, else
+    with two in the gap below the row that it comes from. Words that begin with a space stand alone, with no frame.
     """
     cells: dict[str, list[Cell]] = {}
     for i, row in enumerate(grid):
@@ -48,7 +48,8 @@ def flow(
         frames[name] = (middle - width / 2, tops[row] + (heights[row] - height) / 2, width, height)
     taken = {cell for at in cells.values() for cell in at}
     for start, end, *label in arrows:
-        points = _way(frames[start], frames[end], cells[start], cells[end], taken)
+        ring = texts[end] in RINGS
+        points = _way(frames[start], frames[end], cells[start], cells[end], taken, ring)
         role = boxes[start][1] if isinstance(boxes[start], tuple) else None
         canvas.path(points, f"line {looks_of(role)}".strip(), arrow=True)
         if label:
@@ -57,7 +58,7 @@ def flow(
     for name, (x, y, width, height) in frames.items():
         box = boxes[name]
         role = looks_of(box[1]) if isinstance(box, tuple) else ""
-        if texts[name] == ["+"] or texts[name] == ["×"]:
+        if texts[name] in RINGS:
             canvas.circle(x + width / 2, y + height / 2, height / 2, f"frame {role}".strip())
         elif not texts[name][0].startswith(" "):
             canvas.rect(x, y, width, height, f"frame {role}".strip(), 5)
@@ -69,8 +70,10 @@ def flow(
 Frame = tuple[float, float, float, float]
 
 
-def _way(start: Frame, end: Frame, start_cells: list[Cell], end_cells: list[Cell], taken: set[Cell]) -> list[Cell | tuple[float, float]]:  # noqa: E501
-    """The points of an arrow from one frame to another."""
+def _way(
+    start: Frame, end: Frame, start_cells: list[Cell], end_cells: list[Cell], taken: set[Cell], ring: bool
+) -> list[tuple[float, float]]:
+    """The points of an arrow from one frame to another. A ring is entered from the side."""
     (x, y, width, height), (u, v, breadth, depth) = start, end
     (row, _), (goal, _) = start_cells[0], end_cells[0]
     columns, goals = ({j for _, j in cells} for cells in (start_cells, end_cells))
@@ -84,9 +87,10 @@ def _way(start: Frame, end: Frame, start_cells: list[Cell], end_cells: list[Cell
         return [(across, leave), (across, enter)]
     side, far = (x + width, u) if min(goals) > max(columns) else (x, u + breadth)
     between = range(min(row, goal), max(row, goal) + 1)
-    if not any((i, j) in taken for i in between if i != goal for j in goals) and len(goals) == 1:
+    across_first = not any((i, j) in taken for i in between if i != goal for j in goals) and len(goals) == 1
+    if across_first and not ring:
         return [(side, y + height / 2), (u + breadth / 2, y + height / 2), (u + breadth / 2, enter)]
-    if not any((i, j) in taken for i in between if i != row for j in columns):
+    if ring and not any((i, j) in taken for i in between if i != row for j in columns):
         return [(x + width / 2, leave), (x + width / 2, v + depth / 2), (far, v + depth / 2)]
     bend = leave + STEP / 2 if down else leave - STEP / 2
     return [(x + width / 2, leave), (x + width / 2, bend), (u + breadth / 2, bend), (u + breadth / 2, enter)]
@@ -97,7 +101,7 @@ def _lines(box: Box) -> list[str]:
 
 
 def _width(texts: list[str]) -> float:
-    if texts in (["+"], ["×"]):
+    if texts in RINGS:
         return _height(texts)
     widths = [width_of(line, FONT) if not i else 1.1 * width_of(line, SMALL) for i, line in enumerate(texts)]
     return max(widths) + 14
