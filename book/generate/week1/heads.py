@@ -82,28 +82,35 @@ def tokens_of(sentence: str) -> list[int]:
 @functools.cache
 def heads_of(sentence: str) -> list[Heads]:
     """The attention of each layer."""
-    ids, config = tokens_of(sentence), model().config
+    config = model().config
     counts = {"q": config["num_attention_heads"], "k": config["num_key_value_heads"], "v": config["num_key_value_heads"]}
     eps, group = config["rms_norm_eps"], counts["q"] // counts["k"]
-    stream = to_float64(model().weights["model.embed_tokens.weight"])[ids][None]
     found = []
-    for number in range(config["num_hidden_layers"]):
+    for number, stream in enumerate(streams_of(sentence)[:-1]):
         weights = {name: to_float64(w) for name, w in model().layer(number).items()}
-        read = rms_norm64(stream, weights["input_layernorm.weight"], eps)
+        read, length = rms_norm64(stream[None], weights["input_layernorm.weight"], eps), len(stream)
         projected = {
-            name: linear64(read, weights[f"self_attn.{name}_proj.weight"]).reshape(1, len(ids), count, -1)
+            name: linear64(read, weights[f"self_attn.{name}_proj.weight"]).reshape(1, length, count, -1)
             for name, count in counts.items()
         }
         for name in "qk":
             normed = rms_norm64(projected[name], weights[f"self_attn.{name}_norm.weight"], eps)
-            projected[name] = rope64(normed, [range(len(ids))], config["rope_theta"])
+            projected[name] = rope64(normed, [range(length)], config["rope_theta"])
         query, key, value = (np.swapaxes(projected[name][0], 0, 1) for name in "qkv")
         key, value = np.repeat(key, group, axis=0), np.repeat(value, group, axis=0)
         scores = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])
-        shares = softmax64(scores + causal64(len(ids), len(ids)), -1)
+        shares = softmax64(scores + causal64(length, length), -1)
         found.append(Heads(query, key, value, scores, shares))
-        stream = block64(stream, model(), "causal", number)
     return found
+
+
+@functools.cache
+def streams_of(sentence: str) -> list[Array64]:
+    """The stream, L x E: what the embedding gives, then what it is after each layer."""
+    found = [to_float64(model().weights["model.embed_tokens.weight"])[tokens_of(sentence)][None]]
+    for number in range(model().config["num_hidden_layers"]):
+        found.append(block64(found[-1], model(), "causal", number))
+    return [stream[0] for stream in found]
 
 
 class Example(NamedTuple):

@@ -15,7 +15,7 @@ MARGIN = 2.0
 
 def width_of(words: str, size: float = FONT) -> float:
     """About what words take in the page's font, rather too much than too little."""
-    return 0.56 * size * len(words)
+    return 0.58 * size * len(words)
 
 
 def place(number: float) -> str:

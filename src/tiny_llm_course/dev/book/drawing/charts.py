@@ -24,7 +24,7 @@ def bars(
         y += FONT + 8
     top = largest or max(values.values())
     left = max(map(width_of, values)) + 10
-    room = 362 - left - max(width_of(words(value)) for value in values.values())
+    room = 358 - left - max(width_of(words(value)) for value in values.values())
     for i, (name, value) in enumerate(values.items()):
         level = y + i * (FONT + 8)
         canvas.text(left - 10, level + FONT, name, "", "end")
