@@ -46,8 +46,8 @@ def hands() -> str:
             centre = left + step * j
             canvas.circle(centre, middle, radius, "axis")
             tip = centre + radius * x, middle - radius * y
-            canvas.path([(centre, middle), tip], "line role-query" if not pair else "line role-key")
-            canvas.circle(*tip, 4, "fill role-query" if not pair else "fill role-key")
+            canvas.path([(centre, middle), tip], "line role-query")
+            canvas.circle(*tip, 4, "fill role-query")
             for line, coordinate in enumerate((x, y)):
                 canvas.text(centre, middle + radius + 16 + 14 * line, number(coordinate), "small mono", "middle")
     rows = [f"{token}: {', '.join(map(number, vector))}." for token, vector in zip(TOKENS, turned(), strict=True)]

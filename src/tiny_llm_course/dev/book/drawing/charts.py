@@ -55,7 +55,7 @@ def lines(
     marks = _round_numbers(low, high, logarithmic)
     low, high = min(low, marks[0]), max(high, marks[-1])
     left = max(width_of(words(mark), SMALL) for mark in marks) + 8
-    right = 360.0
+    right = 352.0
     first, last = min(across), max(across)
     top = FONT + 10.0
 
