@@ -49,7 +49,7 @@
           li[aria-current] { border-color: var(--links, #06c); font-weight: 600; }
           li + li::before { content: "→ "; margin-left: -1.1em; font-weight: 400; }
           #cells td { cursor: pointer;
-            background: color-mix(in srgb, var(--weights) calc(var(--w, 0) * 24%), var(--bg, #fff)); }
+            background: color-mix(in srgb, var(--weights) calc(var(--w, 0) * 18%), var(--bg, #fff)); }
           td.bars { padding: 0; }
           #vectors { flex: 1 1 22em; max-width: 32em; }
           #vectors th { width: 6.5em; }

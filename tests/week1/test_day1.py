@@ -151,7 +151,7 @@ def test_task_1_attention_pytorch(pytorch, masked):
 
 
 def test_task_1_attention_five_tokens():
-    """A trained head on "That is a blue dog", as chapter 1.1 shows it: its dot products, over 8, under a causal mask."""
+    """A trained head on "That is a blue dog", as chapter 1.1 shows it: its dot products over 8, a causal mask."""
     products = [
         [30.66, 28.53, 7.76, -7.41, 0.21],
         [43.41, 39.32, 34.77, -1.80, -15.85],

@@ -5,7 +5,7 @@ from book.generate.week1.heads import PLACES, SENTENCE, SHOWN, example, habits, 
 from tests.week1.formulas import causal64
 
 from tiny_llm_course.course.registry import Course
-from tiny_llm_course.dev.book.drawing import Canvas, matrix, squares, strips
+from tiny_llm_course.dev.book.drawing import TIMES, Canvas, matrix, squares, strips
 from tiny_llm_course.dev.book.html import element, number
 from tiny_llm_course.dev.book.parts import Parts, present
 
@@ -33,7 +33,7 @@ def weights() -> str:
     layer, head = SHOWN
     title = f"Who reads whom: layer {layer}, head {head} of the model that comes with the course"
     caption = (
-        'A row is a token that reads, a column one that is read; each row adds up to 1. <b>dog</b> takes '
+        "A row is a token that reads, a column one that is read; each row adds up to 1. <b>dog</b> takes "
         f"{100 * shares[DOG, 3]:.0f} % from <b>blue</b> and {100 * shares[DOG, 2]:.0f} % from <b>a</b>. "
         "A dot: not allowed, for that token comes later."
     )
@@ -53,7 +53,7 @@ def carries() -> str:
     """What `dog` takes home: each value times its weight, and their sum."""
     canvas, found = Canvas(), example()
     parts = found.weights[DOG][:, None] * found.value
-    names = [f"{number(share)} × {token}" for share, token in zip(found.weights[DOG], TOKENS, strict=True)]
+    names = [f"{number(share)} {TIMES} {token}" for share, token in zip(found.weights[DOG], TOKENS, strict=True)]
     strips(canvas, np.vstack([parts, parts.sum(axis=0)]), [*names, "sum"], "value", total=True)
     lengths = ", ".join(f"{number(float(np.linalg.norm(p)))} of {t}" for p, t in zip(parts, TOKENS, strict=True))
     title = "What dog takes from each token: its value, 64 numbers, times the weight"
@@ -76,7 +76,13 @@ def atlas() -> str:
         canvas.text(48, level + size * 2.5 + 4, f"layer {layer}", "small", "end")
         for head, shares in enumerate(heads.weights):
             left = 54 + head * step
-            canvas.rect(left - 1, level - 1, 5 * size + 2, 5 * size + 2, "frame role-weights" * ((layer, head) == SHOWN) or "axis")
+            canvas.rect(
+                left - 1,
+                level - 1,
+                5 * size + 2,
+                5 * size + 2,
+                "frame role-weights" * ((layer, head) == SHOWN) or "axis",
+            )
             squares(canvas, left, level, shares, size, "weights", 1.0, FUTURE)
     title = f"All {len(layers)} x {len(layers[0].weights)} heads of the model on the same sentence"
     about = "Small squares as in the large picture above, a map for each head. No two are alike."

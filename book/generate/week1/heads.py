@@ -83,13 +83,17 @@ def tokens_of(sentence: str) -> list[int]:
 def heads_of(sentence: str) -> list[Heads]:
     """The attention of each layer."""
     config = model().config
-    counts = {"q": config["num_attention_heads"], "k": config["num_key_value_heads"], "v": config["num_key_value_heads"]}
+    counts = {
+        "q": config["num_attention_heads"],
+        "k": config["num_key_value_heads"],
+        "v": config["num_key_value_heads"],
+    }
     eps, group = config["rms_norm_eps"], counts["q"] // counts["k"]
     found = []
     for number, stream in enumerate(streams_of(sentence)[:-1]):
         weights = {name: to_float64(w) for name, w in model().layer(number).items()}
         read, length = rms_norm64(stream[None], weights["input_layernorm.weight"], eps), len(stream)
-        projected = {
+        projected: dict[str, Array64] = {
             name: linear64(read, weights[f"self_attn.{name}_proj.weight"]).reshape(1, length, count, -1)
             for name, count in counts.items()
         }

@@ -1,6 +1,7 @@
 """The pictures that days 2, 4, 6 and 7 open with, from the numbers of the course's own formulas and models."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, is_here, streams_of
@@ -17,7 +18,12 @@ from tiny_llm_course.testkit.rounding import Array64
 
 TOKENS = SENTENCE.split()
 # Day 2's vector, at every position: two pairs. Day 6's word. Day 7's words, and how bold a choice is.
-VECTOR, WORD, LIKELIEST, TEMPERATURES = [1.0, 0.0, 1.0, 0.0], "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}blue", 6, (0.5, 1, 2)
+VECTOR, WORD, LIKELIEST, TEMPERATURES = (
+    [1.0, 0.0, 1.0, 0.0],
+    "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}blue",
+    6,
+    (0.5, 1, 2),
+)
 
 
 def generated_parts(course: Course) -> Parts:
@@ -80,8 +86,8 @@ def sizes() -> str:
     said = ", ".join(f"{name} {number(x)}" for name, x in zip(names, rms, strict=True))
     title = "How large the numbers of dog's vector are, after each layer"
     caption = (
-        f"The root mean square of {streams[0].shape[1]} numbers, in the model that comes with the course. Before a layer's "
-        "half reads the vector, a norm brings it to 1."
+        f"The root mean square of {streams[0].shape[1]} numbers, in the model that comes with the course. Before a "
+        "layer's half reads the vector, a norm brings it to 1."
     )
     return canvas.figure("sizes-1-4", title, f"{said}.", caption)
 
@@ -93,13 +99,15 @@ def merges() -> str:
 
     ranks = ByteLevelBPE.from_file(TESTS / "week1" / "tokenizer.json").ranks
     pieces, rows, joined = list(WORD), [list(WORD)], []
-    while pairs := [pair for pair in zip(pieces, pieces[1:], strict=False) if pair in ranks]:
+    while pairs := [pair for pair in pairwise(pieces) if pair in ranks]:
         best = min(pairs, key=ranks.__getitem__)
-        at = list(zip(pieces, pieces[1:], strict=False)).index(best)
+        at = list(pairwise(pieces)).index(best)
         pieces[at : at + 2] = ["".join(best)]
         rows.append(list(pieces))
         joined.append((best, ranks[best]))
-    boxes, grid, arrows = {}, [], []
+    boxes: dict[str, str] = {}
+    grid: list[list[str]] = []
+    arrows: list[tuple[str, str]] = []
     for i, row in enumerate(rows):
         places = [f"{i}-{j}" for j, piece in enumerate(row) for _ in piece]
         boxes |= {f"{i}-{j}": piece for j, piece in enumerate(row)}
@@ -117,15 +125,27 @@ def temperatures() -> str:
     """The likeliest next tokens, at three temperatures."""
     data = next_token_logits()
     logits = np.array(data["logits"])
-    canvas, said = Canvas(), []
+    canvas = Canvas()
+    said: list[str] = []
     shares = {T: softmax64(logits / T, -1) for T in TEMPERATURES}
     largest = max(float(share.max()) for share in shares.values())
     for T, share in shares.items():
-        named = {token.replace("\N{OPEN BOX}", "").strip() or "(a space)": p for token, p in zip(data["tokens"][:LIKELIEST], share, strict=False)}
+        named = {
+            token.replace("\N{OPEN BOX}", "").strip() or "(a space)": p
+            for token, p in zip(data["tokens"][:LIKELIEST], share, strict=False)
+        }
         named[f"{len(logits) - LIKELIEST} others"] = float(share[LIKELIEST:].sum())
         heading = f"temperature {T}" + (": as the model has it" if T == 1 else "")
         largest = max(largest, *named.values())
-        bars(canvas, named, lambda p: number(p, 3), "logits", y=canvas.bottom + 12 * bool(said), heading=heading, largest=largest)
+        bars(
+            canvas,
+            named,
+            lambda p: number(p, 3),
+            "logits",
+            y=canvas.bottom + 12 * bool(said),
+            heading=heading,
+            largest=largest,
+        )
         said.append(f"{heading}: " + ", ".join(f"{token} {number(p, 3)}" for token, p in named.items()) + ".")
     title = f"What may come after “{PROMPT}”, by the model that comes with the course"
     return canvas.figure("temperatures-1-7", title, " ".join(said), "The same logits, divided by a temperature.")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from tiny_llm_course.course.registry import Course
-from tiny_llm_course.dev.book.drawing import Canvas, flow
+from tiny_llm_course.dev.book.drawing import TIMES, Canvas, flow
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import TESTS
 from tiny_llm_course.programs.packages import load_solution
@@ -107,7 +107,7 @@ def swiglu() -> str:
         "gate": "gate\nN.. x I",
         "up": "up\nN.. x I",
         "silu": "SiLU",
-        "times": "×",
+        "times": TIMES,
         "out": "output\nN.. x E",
     }
     grid = [["x", "x", "x"], ["gate", "", "up"], ["silu", "", ""], ["", "times", ""], ["", "out", ""]]
@@ -121,7 +121,9 @@ def swiglu() -> str:
     ]
     canvas = Canvas()
     flow(canvas, grid, boxes, arrows, gap=40)
-    about = "x goes two ways: by w_gate and through SiLU, and by w_up. The two are multiplied, and w_down leads back to E."
+    about = (
+        "x goes two ways: by w_gate and through SiLU, and by w_up. The two are multiplied, and w_down leads back to E."
+    )
     return canvas.figure("swiglu-1-4", "SwiGLU, Qwen's MLP", about)
 
 
@@ -177,5 +179,7 @@ def steps() -> str:
     ]
     canvas = Canvas()
     flow(canvas, grid, boxes, arrows)
-    about = "Special tokens are cut out; the rest is brought to its normal form, cut into words, written as bytes, joined."
+    about = (
+        "Special tokens are cut out; the rest is brought to its normal form, cut into words, written as bytes, joined."
+    )
     return canvas.figure("steps-1-6", "From a text to ids", about)

@@ -73,12 +73,12 @@ def gqa_sharing() -> str:
     names = ("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings")
     models = {EMBEDDED_MODEL.name: tuple(recipe[name] for name in names), **MODELS}
     rows, data = [], []
-    for name, (layers, heads, own, dims, context) in models.items():
-        for kv_heads in (heads, own, 1):
+    for name, (layers, queries, own, dims, context) in models.items():
+        for kv_heads in (queries, own, 1):
             count = 2 * layers * kv_heads * dims * 2
-            rows.append([name, str(heads), str(kv_heads), f"{count:,}", f"{count * 2048 / 2**20:g} MiB"])
+            rows.append([name, str(queries), str(kv_heads), f"{count:,}", f"{count * 2048 / 2**20:g} MiB"])
         data.append(
-            {"name": name, "layers": layers, "heads": heads, "kv_heads": own, "head_dim": dims, "context": context}
+            {"name": name, "layers": layers, "heads": queries, "kv_heads": own, "head_dim": dims, "context": context}
         )
     caption = "Bytes of the keys and values that are kept, in two-byte numbers"
     head = ["model", "query heads", "key-value heads", "a token", "2048 tokens"]

@@ -14,6 +14,7 @@ from ...course.registry import Course
 from ...measuring.benches import measurements
 from ...measuring.clock import number
 from ...measuring.machine import in_words
+from ...source.parsing import parse
 from .drawing import Canvas, bars, lines
 from .parts import Parts
 
@@ -32,7 +33,7 @@ Chart = tuple[str, str, tuple[str, ...]]
 
 def _chart_of(file: Path) -> Chart | None:
     """What the measurement wants drawn; it is read and not run, for it imports the learner's package."""
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+    for node in parse(file.read_bytes()).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CHART":
             chart: Chart = ast.literal_eval(node.value)
             return chart

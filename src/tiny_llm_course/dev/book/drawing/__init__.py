@@ -5,7 +5,7 @@ Each function draws on a `Canvas`; its `figure` is what a chapter includes.
 
 from .canvas import ROLES, Canvas
 from .charts import bars, lines
-from .flow import flow
+from .flow import TIMES, flow
 from .grids import matrix, squares, strips
 
-__all__ = ["ROLES", "Canvas", "bars", "flow", "lines", "matrix", "squares", "strips"]
+__all__ = ["ROLES", "TIMES", "Canvas", "bars", "flow", "lines", "matrix", "squares", "strips"]

@@ -6,8 +6,15 @@ colour and the line that the role has everywhere in the book. The canvas grows w
 
 from html import escape
 
-# What has a colour and a second mark in the whole book, and the letter that it has in formulas.
-ROLES = {"query": "Q", "key": "K", "value": "V", "weights": "A", "stream": "x", "logits": "z"}
+# What has a colour and a second mark in the whole book: the letter that it has in formulas, and what it is.
+ROLES = {
+    "query": ("Q", "what a token looks for"),
+    "key": ("K", "what a token has to offer"),
+    "value": ("V", "what a token hands over"),
+    "weights": ("A", "how much of each value a query takes"),
+    "stream": ("x", "a token's vector on its way through the layers"),
+    "logits": ("z", "a score for each token that may come next"),
+}
 FONT, SMALL = 14.0, 12.0  # pixels; what is wider than a phone would shrink below what can be read
 WIDEST = 372.0
 MARGIN = 2.0

@@ -7,7 +7,8 @@ from .canvas import FONT, SMALL, Canvas, looks_of, width_of
 Cell = tuple[int, int]
 # A box: its words, one or two lines; or these and its role.
 Box = str | tuple[str, str]
-RINGS = (["+"], ["×"])  # a sum and a product: no box, a ring
+TIMES = "\N{MULTIPLICATION SIGN}"
+RINGS = (["+"], [TIMES])  # a sum and a product: no box, a ring
 GAP, STEP = 12.0, 22.0  # between columns and between rows, where the arrows go
 
 

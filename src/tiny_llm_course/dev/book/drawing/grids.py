@@ -13,6 +13,7 @@ from ..html import number
 from .canvas import FONT, SMALL, Canvas, looks_of, width_of
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 def squares(
@@ -23,7 +24,7 @@ def squares(
     cell: float,
     role: str | None,
     largest: float | None = None,
-    hidden: Array | None = None,
+    hidden: Mask | None = None,
 ) -> None:
     """Draw `values`, rows x columns, in cells of `cell` pixels from the corner x, y.
 
@@ -52,7 +53,7 @@ def matrix(
     y: float = 0,
     heading: str = "",
     digits: int = 2,
-    hidden: Array | None = None,
+    hidden: Mask | None = None,
     lit: int | None = None,
 ) -> None:
     """One matrix, large: names at its sides, each number under its square, the row `lit` in a frame."""
@@ -72,7 +73,7 @@ def matrix(
         for j in range(len(columns)):
             one = values[i : i + 1, j : j + 1]
             gone = hidden is not None and bool(hidden[i, j])
-            shaded = np.ones((1, 1)) if gone else None
+            shaded = np.ones((1, 1), dtype=np.bool_) if gone else None
             squares(canvas, left + j * cell + (cell - upper) / 2, level, one, upper, role, top, shaded)
             words = "0" if gone else number(values[i, j], digits)
             canvas.text(left + (j + 0.5) * cell, level + upper + SMALL, words, "small mono", "middle")
