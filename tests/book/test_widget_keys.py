@@ -64,6 +64,17 @@ def test_the_atlas_by_mouse(page):
 
 
 @pytest.mark.parametrize("_", range(5))
+def test_depth_by_keyboard(page, _):
+    widget = Widget(page, "depth-words")
+    assert (widget.state()["sentence"], widget.state()["position"]) == (0, 4)
+    widget.focus("[name=position]")
+    assert widget.press("ArrowUp")["position"] == 3
+    assert widget.press("Shift+Tab", "ArrowDown")["sentence"] == 1
+    assert widget.state()["position"] == len(widget.data()["sentences"][1]["tokens"]) - 1
+    assert page.url == widget.address
+
+
+@pytest.mark.parametrize("_", range(5))
 def test_rope_by_keyboard(page, _):
     widget = Widget(page, "rope-rotation")
     before = widget.state()["score"]

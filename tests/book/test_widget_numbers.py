@@ -12,6 +12,7 @@ from tests.book.widget import Widget
 
 from tiny_llm_course.dev.book.html import MINUS, number
 from tiny_llm_course.dev.book.parts import present
+from tiny_llm_course.engine.engine import load_engine
 from tiny_llm_course.paths import TESTS
 from tiny_llm_course.programs.packages import load_solution
 
@@ -196,6 +197,27 @@ def test_gqa_shares_as_the_solution_does(page):
             after = scaled_dot_product_attention_grouped(query, key * left, value * left)
             changed = mx.any(after != before, axis=(1, 2)).tolist()
             assert changed == [read == head for read in state["reads"]]
+
+
+# Day 5: depth
+
+
+def test_the_last_depth_is_the_solution_s_model(page):
+    """After the last layer, the words and their probabilities are those of the solution's logits."""
+    from tiny_llm_solution.basics import softmax
+
+    widget, engine = Widget(page, "depth-words"), load_engine(None, solution=True, dtype="float32")
+    data = widget.data()
+    for number, recorded in enumerate(data["sentences"]):
+        sentence = "".join(recorded["tokens"]).replace("\N{OPEN BOX}", " ")
+        shares = softmax(engine.model(mx.array([engine.encode(sentence)]))[0].astype(mx.float32), -1)
+        for position in range(len(recorded["tokens"])):
+            state = widget.change(sentence=number, position=position)
+            best = mx.sort(shares[position])[::-1][:4].tolist()
+            assert [share for _, share in state["words"][-1]] == pytest.approx(best, abs=0.0011)
+            likeliest = engine.tokenizer.decode([mx.argmax(shares[position]).item()])
+            assert f"the model says “{likeliest.strip()}”" in widget.said()
+            assert len(state["words"]) == len(state["added"]) + 1 == len(data["depths"])
 
 
 # Day 7: sampling

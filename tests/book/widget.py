@@ -6,6 +6,7 @@ from typing import Any
 WIDGETS = {
     "attention-stepper": "week1/day1.html",
     "head-atlas": "week1/day1.html",
+    "depth-words": "week1/day5.html",
     "rope-rotation": "week1/day2.html",
     "gqa-sharing": "week1/day3.html",
     "sampling-sliders": "week1/day7.html",

@@ -24,8 +24,8 @@ TOKENS = tuple(heads.SENTENCE.split())
 MODELS = {"Qwen3-0.6B": (28, 16, 8, 128, 32768), "Qwen3-4B": (36, 32, 8, 128, 32768)}
 # Day 2's query, which is its key as well: two pairs.
 PAIRS, BASE, POSITIONS = [[1, 0], [1, 0]], 100, 16
-# Day 7's prompt, how many of its continuations have a name, and how far a logit may be off on another machine.
-PROMPT, NAMED, CLOSE = "That is a blue", 12, 0.01
+# Day 7's prompt, how many of its continuations have a bar, and how far a logit may be off on another machine.
+PROMPT, SHOWN, CLOSE = "That is a blue", 12, 0.01
 
 
 def generated_parts(course: Course) -> Parts:
@@ -103,15 +103,15 @@ def sampling_sliders() -> str:
     shares = [softmax64(np.array(column[0], dtype=np.float64), -1) for column in columns.values()]
     rows = [
         [token, number(data["logits"][i]), *(number(share[i], 3) for share in shares)]
-        for i, token in enumerate(data["tokens"])
+        for i, token in enumerate(data["tokens"][:SHOWN])
     ]
-    rows.append([f"{logits.size - NAMED} others", "", *(number(share[NAMED:].sum(), 3) for share in shares)])
+    rows.append([f"{logits.size - SHOWN} others", "", *(number(share[SHOWN:].sum(), 3) for share in shares)])
     caption = f"The likeliest tokens after “{PROMPT}”, by the model that comes with the course"
     return element("sampling-sliders", data, table(caption, ["token", "logit", *columns], rows))
 
 
 def next_token_logits() -> dict[str, Any]:
-    """All logits after the prompt, from the largest down, and the texts of the first; a space is shown as ␣.
+    """All logits after the prompt, from the largest down, and the texts of these tokens; a space is shown as ␣.
 
     Machines differ in the last digits, so the logits in the book stay as long as they are close. They stay too where
     the model is not there to be asked.
@@ -128,7 +128,11 @@ def next_token_logits() -> dict[str, Any]:
     logits = np.array(engine.model(mx.array([engine.encode(PROMPT)]))[0, -1].astype(mx.float32), dtype=np.float64)
     order = np.argsort(-logits, kind="stable")
     found = logits[order]
-    if old.get("prompt") == PROMPT and len(old["logits"]) == len(found) and np.allclose(old["logits"], found, 0, CLOSE):
+    if (
+        (old.get("prompt"), old.get("shown")) == (PROMPT, SHOWN)
+        and len(old["logits"]) == len(found)
+        and np.allclose(old["logits"], found, 0, CLOSE)
+    ):
         return old
-    texts = [engine.tokenizer.decode([int(token)]).replace(" ", "␣") for token in order[:NAMED]]
-    return {"prompt": PROMPT, "tokens": texts, "logits": [round(float(logit), 3) for logit in found]}
+    texts = [engine.tokenizer.decode([int(token)]).replace(" ", "␣") for token in order]
+    return {"prompt": PROMPT, "shown": SHOWN, "tokens": texts, "logits": [round(float(logit), 3) for logit in found]}

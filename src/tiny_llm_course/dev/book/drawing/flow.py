@@ -42,11 +42,11 @@ def flow(
     tops = [sum(heights[:i]) + STEP * i for i in range(len(grid))]
     frames = {}
     for name, at in cells.items():
-        (row, first), last = at[0], at[-1][1]
+        (level, first), last = at[0], at[-1][1]
         right, height = lefts[last] + widths[last], _height(texts[name])
         width = right - lefts[first] if len(at) > 1 else min(widths[first], _width(texts[name]))
         middle = (lefts[first] + right) / 2
-        frames[name] = (middle - width / 2, tops[row] + (heights[row] - height) / 2, width, height)
+        frames[name] = (middle - width / 2, tops[level] + (heights[level] - height) / 2, width, height)
     taken = {cell for at in cells.values() for cell in at}
     for start, end, *label in arrows:
         ring = texts[end] in RINGS
