@@ -122,7 +122,11 @@ BookWidget.style = `
   .sliders input { min-width: 0; width: 100%; }
   .sliders output, .mono, td { font-family: var(--mono-font, monospace); font-variant-numeric: tabular-nums; }
   :focus-visible { outline: 3px solid var(--links, #06c); outline-offset: 2px; }
-  .scroll { overflow-x: auto; }
+  .scroll { overflow-x: auto; background:
+    linear-gradient(to right, var(--bg, Canvas) 40%, transparent) left / 2em 100% no-repeat local,
+    linear-gradient(to left, var(--bg, Canvas) 40%, transparent) right / 2em 100% no-repeat local,
+    linear-gradient(to right, var(--line), transparent) left / 0.8em 100% no-repeat scroll,
+    linear-gradient(to left, var(--line), transparent) right / 0.8em 100% no-repeat scroll; }
   table { border-collapse: separate; border-spacing: 3px; margin: 0; }
   caption { text-align: left; padding-bottom: 0.3em; }
   th { font-weight: 600; padding: 0.1em 0.4em; white-space: nowrap; text-align: right; }

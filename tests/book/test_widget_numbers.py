@@ -208,11 +208,11 @@ def test_the_last_depth_is_the_solution_s_model(page):
 
     widget, engine = Widget(page, "depth-words"), load_engine(None, solution=True, dtype="float32")
     data = widget.data()
-    for number, recorded in enumerate(data["sentences"]):
+    for index, recorded in enumerate(data["sentences"]):
         sentence = "".join(recorded["tokens"]).replace("\N{OPEN BOX}", " ")
         shares = softmax(engine.model(mx.array([engine.encode(sentence)]))[0].astype(mx.float32), -1)
         for position in range(len(recorded["tokens"])):
-            state = widget.change(sentence=number, position=position)
+            state = widget.change(sentence=index, position=position)
             best = mx.sort(shares[position])[::-1][:4].tolist()
             assert [share for _, share in state["words"][-1]] == pytest.approx(best, abs=0.0011)
             likeliest = engine.tokenizer.decode([mx.argmax(shares[position]).item()])

@@ -13,7 +13,7 @@ from ...course.places import name_of
 from ...course.registry import Course, load_course
 from ...paths import BOOK, LEARNER, ROOT, SOLUTION, make_importable
 from ...source.languages import language_of_target
-from .drawing import ROLES
+from .legend import legend_parts
 from .measured import measured_parts
 from .parts import FOLDER, Parts, as_files, parts_in, present_files
 from .quizzes import quiz_parts
@@ -26,10 +26,10 @@ def generated_parts(course: Course) -> Parts:
     """The text of every generated part.
 
     A day has its minutes and files (`time`), its `tasks`, `signature-2` and `hints-2` of each task, its `quiz`, and
-    what its measurement found (`measured`). The course has its `hours` and the legend of its `roles`. What the scripts
+    what its measurement found (`measured`). The course has its `hours` and the legend of the pictures. What the scripts
     of a week make has names of their own.
     """
-    parts = {("course", "hours"): _hours(course), ("course", "roles"): _roles()}
+    parts = {("course", "hours"): _hours(course)} | legend_parts()
     for day in course.days():
         parts[day.name, "time"] = f"**Time** {_minutes(day)} minutes. **You edit** {_files(day)}.\n"
         parts[day.name, "tasks"] = _tasks(day)
@@ -92,24 +92,6 @@ def _hours(course: Course) -> str:
         count, minutes = sum(len(day.tasks) for day in week.days), sum(map(_minutes, week.days))
         rows.append(f"| | **Week {week.number}** | **{count}** | **{_length(minutes)}** |")
     return "\n".join(["| Day | Chapter | Tasks | Writing and testing |", "|---|---|---|---|", *rows, ""])
-
-
-def _roles() -> str:
-    """Each role as it looks in a sentence, in a formula's letter, as a box and as a square."""
-    rows = []
-    for role, (letter, meaning) in ROLES.items():
-        looks = f"role-{role}"
-        drawn = (
-            '<svg viewBox="0 0 92 26" width="92" height="26" role="img"><title>a box, an arrow, a square</title>'
-            f'<rect x="2" y="3" width="30" height="20" rx="4" class="frame {looks}"/>'
-            f'<polyline points="36,13 58,13" class="line {looks}"/>'
-            f'<polygon points="64,13 57,9 57,17" class="head {looks}"/>'
-            f'<rect x="70" y="5" width="16" height="16" class="fill {looks}"/></svg>'
-        )
-        cells = [f'<span class="{looks}">{role}</span>', f'<span class="{looks}"><i>{letter}</i></span>']
-        cells += [f'<span class="drawn">{drawn}</span>', meaning]
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(["| In a sentence | Letter | In a picture | What it is |", "|---|---|---|---|", *rows, ""])
 
 
 def _minutes(day: Day) -> int:
