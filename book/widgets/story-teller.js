@@ -19,7 +19,7 @@
           <button type="button" id="next">Next word</button></div>
         <table><caption>What the model thought of for this place</caption><tbody></tbody></table>
         <style>
-          .story { font-size: 1.25em; margin: 0 0 0.6em; min-height: 6.2em; }
+          .story { font-size: 1.25em; margin: 0 0 0.6em; min-height: 4.5em; }
           .story .now { background: color-mix(in srgb, var(--logits) 18%, var(--bg, #fff)); outline: 2px solid var(--logits); }
           table { width: 100%; max-width: 30em; }
           td { border: 0; padding: 0; min-width: 0; text-align: right; }
@@ -41,6 +41,7 @@
     /** Go on by itself, or stop. */
     play(on) {
       clearInterval(this.timer);
+      if (on && this.view.step === this.data.steps.length - 1) this.change({ step: 0 });
       this.timer = on ? setInterval(() => this.tell(), PACE) : undefined;
       this.$("#play").textContent = on ? "Pause" : "Play";
     }

@@ -114,6 +114,22 @@ def test_gqa_by_keyboard(page, _):
 
 
 @pytest.mark.parametrize("_", range(5))
+def test_the_story_by_keyboard(page, _):
+    widget = Widget(page, "story-teller")
+    assert not widget.state()["playing"]  # these pages are opened by somebody who wants nothing to move
+    widget.focus("#next")
+    assert widget.press("Enter", "Space", "ArrowRight")["step"] == 3
+    assert widget.press("ArrowLeft")["step"] == 2
+    widget.focus("#play")
+    assert widget.press("Enter")["playing"]
+    page.wait_for_function("document.querySelector('story-teller').state.step > 2")
+    assert not widget.press("Enter")["playing"]
+    widget.change(step=len(widget.data()["steps"]) - 1)
+    assert widget.press("Enter")["step"] == 0  # from the beginning again
+    assert page.url == widget.address
+
+
+@pytest.mark.parametrize("_", range(5))
 def test_sampling_by_keyboard(page, _):
     widget = Widget(page, "sampling-sliders")
     widget.focus("#temperature")

@@ -220,6 +220,26 @@ def test_the_last_depth_is_the_solution_s_model(page):
             assert len(state["words"]) == len(state["added"]) + 1 == len(data["depths"])
 
 
+# The front page
+
+
+def test_the_story_s_probabilities_are_the_solution_s(page):
+    """And every token of it is the model's: the words, put together, are one text that is encoded so."""
+    from tiny_llm_solution.basics import softmax
+
+    data, engine = Widget(page, "story-teller").data(), load_engine(None, solution=True, dtype="float32")
+    told = data["prompt"] + "".join(step["said"][0] for step in data["steps"])
+    tokens = engine.encode(told)
+    first = len(tokens) - len(data["steps"])
+    shares = np.array(softmax(engine.model(mx.array([tokens]))[0].astype(mx.float32), -1))
+    for place, step in enumerate(data["steps"], first):
+        word, share = step["said"]
+        assert word == engine.tokenizer.decode([tokens[place]])
+        assert share == pytest.approx(shares[place - 1, tokens[place]], abs=0.0011)
+        best = np.sort(shares[place - 1])[::-1][: len(step["best"])]
+        np.testing.assert_allclose([p for _, p in step["best"]], best, atol=0.0011)
+
+
 # Day 7: sampling
 
 GRID = [

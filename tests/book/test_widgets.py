@@ -28,6 +28,7 @@ VIEWS = {
     "depth-words": [{"sentence": 1, "position": 0}, {"sentence": 0, "position": 4}],
     "rope-rotation": [{"layout": "halves", "query": 4, "key": 4}, {"layout": "neighbours", "query": 15, "key": 0}],
     "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],
+    "story-teller": [{"step": 0}, {"step": 20}],
     "sampling-sliders": [{}, {"temperature": 0}, {"top_k": 3}],
 }
 

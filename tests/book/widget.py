@@ -9,6 +9,7 @@ WIDGETS = {
     "depth-words": "week1/day5.html",
     "rope-rotation": "week1/day2.html",
     "gqa-sharing": "week1/day3.html",
+    "story-teller": "index.html",
     "sampling-sliders": "week1/day7.html",
 }
 
