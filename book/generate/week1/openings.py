@@ -28,7 +28,12 @@ VECTOR, WORD, LIKELIEST, TEMPERATURES = (
 
 def generated_parts(course: Course) -> Parts:
     """The pictures. Without the model, those that ask it stay as they are."""
-    parts = {("1.2", "hands"): hands(), ("1.2", "scores"): scores(), ("1.6", "merges"): merges()}
+    parts = {
+        ("1.2", "hands"): hands(),
+        ("1.2", "scores"): scores(),
+        ("1.6", "merges"): merges(),
+        ("1.7", "filters"): filters(),
+    }
     asking = {("1.4", "sizes"): sizes, ("1.7", "temperatures"): temperatures}
     return parts | {part: draw() if is_here() else present(*part) for part, draw in asking.items()}
 
@@ -149,3 +154,28 @@ def temperatures() -> str:
         said.append(f"{heading}: " + ", ".join(f"{token} {number(p, 3)}" for token, p in named.items()) + ".")
     title = f"What may come after “{PROMPT}”, by the model that comes with the course"
     return canvas.figure("temperatures-1-7", title, " ".join(said), "The same logits, divided by a temperature.")
+
+
+def filters() -> str:
+    """What each filter leaves of day 7's five words, by the solution."""
+    load_solution()
+    import mlx.core as mx
+    from tiny_llm_solution.sampler import keep_min_p, keep_top_k, keep_top_p, penalize_repetition
+
+    words, logits = ("blue", "car", "dog", "is", "bird"), mx.array([[1.5, 0.0, 2.0, -1.0, 1.0]])
+    left = {
+        "as it is": logits,
+        "top-k 2": keep_top_k(logits, 2),
+        "top-p 0.9": keep_top_p(logits, 0.9),
+        "min-p 0.1": keep_min_p(logits, 0.1),
+        "penalty 1.5": penalize_repetition(logits, [[0, 3]], 1.5),
+    }
+    shares = np.array([softmax64(np.array(row[0], dtype=np.float64), -1) for row in left.values()])
+    canvas = Canvas()
+    matrix(canvas, shares, list(left), words, "logits", digits=3, hidden=shares == 0)
+    rows = (
+        f"{name}: {', '.join(f'{word} {number(p, 3)}' for word, p in zip(words, row, strict=True))}."
+        for name, row in zip(left, shares, strict=True)
+    )
+    title = "What each filter leaves of five words"
+    return canvas.figure("filters-1-7", title, " ".join(rows), "A row is a filter; a dot is a word that it drops.")
