@@ -64,6 +64,18 @@ def test_the_atlas_by_mouse(page):
 
 
 @pytest.mark.parametrize("_", range(5))
+def test_steps_by_keyboard(page, _):
+    widget = Widget(page, "box-steps")
+    widget.focus("#next")
+    assert widget.press("Enter", "ArrowRight", "ArrowRight")["step"] == 3
+    assert widget.press("ArrowLeft", "Shift+Tab", "Enter")["step"] == 1
+    widget.focus("[name=choice]")
+    state = widget.press("ArrowDown")
+    assert (state["choice"], state["step"]) == (1, 0)
+    assert page.url == widget.address
+
+
+@pytest.mark.parametrize("_", range(5))
 def test_depth_by_keyboard(page, _):
     widget = Widget(page, "depth-words")
     assert (widget.state()["sentence"], widget.state()["position"]) == (0, 4)

@@ -25,6 +25,7 @@ STILL = ":is(.table-wrapper, figure)"
 VIEWS = {
     "attention-stepper": [{"step": step} for step in range(5)],
     "head-atlas": [{"layer": 3, "head": 1, "what": what} for what in ("scores", "masked", "weights")],
+    "box-steps": [{"choice": choice, "step": 1} for choice in range(4)],
     "depth-words": [{"sentence": 1, "position": 0}, {"sentence": 0, "position": 4}],
     "rope-rotation": [{"layout": "halves", "query": 4, "key": 4}, {"layout": "neighbours", "query": 15, "key": 0}],
     "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],
@@ -59,7 +60,7 @@ def test_without_javascript_there_is_a_still(browser, book_url, name):
     context = browser.new_context(java_script_enabled=False, viewport={"width": 375, "height": 800})
     page = context.new_page()
     page.goto(book_url + WIDGETS[name])
-    still = page.locator(f"{name} > {STILL}")
+    still = page.locator(f"{name} > {STILL}").first
     assert still.is_visible()
     assert still.bounding_box()["width"] <= 375
     context.close()

@@ -6,6 +6,7 @@ from typing import Any
 WIDGETS = {
     "attention-stepper": "week1/day1.html",
     "head-atlas": "week1/day1.html",
+    "box-steps": "week1/day6.html",
     "depth-words": "week1/day5.html",
     "rope-rotation": "week1/day2.html",
     "gqa-sharing": "week1/day3.html",
@@ -20,7 +21,7 @@ class Widget:
     def __init__(self, page: Any, name: str) -> None:
         self.page, self.name = page, name
         page.goto(WIDGETS[name])
-        self.element = page.locator(name)
+        self.element = page.locator(name).first
         self.element.locator(".live").wait_for()
         self.address = page.url
 

@@ -13,11 +13,15 @@ from itertools import pairwise
 import mlx.core as mx
 import numpy as np
 import pytest
-from book.generate.week1 import heads
+from book.generate.week1 import day6, heads
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT, TESTS
+from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.variants import load_variants
+
+load_solution()
+from tiny_llm_solution.tokenizer import ByteLevelBPE, byte_alphabet  # noqa: E402
 
 DAYS = load_course().week(1).days
 MINUTES = [sum(task.minutes for task in day.tasks) for day in DAYS]
@@ -145,3 +149,19 @@ def test_the_ranks_of_day_6_are_its_tokenizers() -> None:
             break
         place = next(i for i, pair in enumerate(pairwise(pieces)) if " ".join(pair) == best)
         pieces[place : place + 2] = ["".join(pieces[place : place + 2])]
+
+
+def test_the_steps_of_day_6_end_in_the_tokens_and_the_text() -> None:
+    """The last boxes of a word are its tokens; the last of a text is all of it, a step for each of its tokens."""
+    tokenizer, alphabet = ByteLevelBPE.from_file(TESTS / "week1" / "tokenizer.json"), byte_alphabet()
+    for word in day6.WORDS:
+        *steps, last = day6.merge_steps(word)
+        pieces = ["".join(alphabet[b] for b in tokenizer.token_bytes[i]) for i in tokenizer.encode(word)]
+        assert [box["text"] for box in last["boxes"]] == pieces
+        for before, after in pairwise([*steps, last]):
+            joined = sum("under" in box and bool(box["under"]) for box in before["boxes"])
+            assert len(before["boxes"]) - joined == len(after["boxes"])
+    for text in day6.TEXTS:
+        *_, last = steps = list(day6.stream_steps(text))
+        assert "".join(box["text"] for box in last["boxes"]).replace("\N{OPEN BOX}", " ") == text
+        assert len(steps) == len(tokenizer.encode(text))
