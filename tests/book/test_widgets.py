@@ -25,7 +25,7 @@ STILL = ":is(.table-wrapper, figure)"
 VIEWS = {
     "attention-stepper": [{"step": step} for step in range(5)],
     "head-atlas": [{"layer": 3, "head": 1, "what": what} for what in ("scores", "masked", "weights")],
-    "box-steps": [{"choice": choice, "step": 1} for choice in range(4)],
+    "box-steps": [{"choice": choice, "step": 1} for choice in (0, 2)],
     "depth-words": [{"sentence": 1, "position": 0}, {"sentence": 0, "position": 4}],
     "rope-rotation": [{"layout": "halves", "query": 4, "key": 4}, {"layout": "neighbours", "query": 15, "key": 0}],
     "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],
