@@ -76,6 +76,19 @@ def test_steps_by_keyboard(page, _):
 
 
 @pytest.mark.parametrize("_", range(5))
+def test_norm_and_gate_by_keyboard(page, _):
+    widget = Widget(page, "norm-gate")
+    widget.focus("[name=token]")
+    state = widget.press("ArrowUp")
+    assert (state["token"], state["gate"]) == (2, 0)
+    assert widget.press("Tab", "ArrowRight")["power"] == 1
+    assert widget.press("Tab", "End")["eps"] == -1
+    assert "eps is no longer small" in widget.said()
+    assert widget.press("Tab", "Home")["gate"] == -10
+    assert page.url == widget.address
+
+
+@pytest.mark.parametrize("_", range(5))
 def test_depth_by_keyboard(page, _):
     widget = Widget(page, "depth-words")
     assert (widget.state()["sentence"], widget.state()["position"]) == (0, 4)

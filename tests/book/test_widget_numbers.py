@@ -13,7 +13,7 @@ from tests.book.widget import Widget
 from tiny_llm_course.dev.book.html import MINUS, number
 from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.engine.engine import load_engine
-from tiny_llm_course.paths import TESTS
+from tiny_llm_course.paths import BOOK, TESTS
 from tiny_llm_course.programs.packages import load_solution
 
 mx.set_default_device(mx.cpu)
@@ -197,6 +197,34 @@ def test_gqa_shares_as_the_solution_does(page):
             after = scaled_dot_product_attention_grouped(query, key * left, value * left)
             changed = mx.any(after != before, axis=(1, 2)).tolist()
             assert changed == [read == head for read in state["reads"]]
+
+
+# Day 4: a norm and a gate
+
+
+def test_norm_and_gate_are_the_solution_s(page):
+    """For every token, size and eps, and every gate; and the sessions of the chapter have the same vectors."""
+    from tiny_llm_solution.basics import silu
+    from tiny_llm_solution.layer_norm import RMSNorm
+
+    widget = Widget(page, "norm-gate")
+    data = widget.data()
+    views = [
+        {"token": token, "power": power, "eps": eps, "gate": gate}
+        for token, (power, eps) in itertools.product(range(5), [(-4, -5), (-1, -8), (0, -5), (2, -1)])
+        for gate in (-10, -1.5, 0, 6)
+    ]
+    for view, state in zip(views, widget.look(views, ".say")[0], strict=True):
+        vector = mx.array(data["vectors"][view["token"]]) * 10.0 ** view["power"]
+        expected = RMSNorm(4, mx.ones(4), 10.0 ** view["eps"])(vector)
+        np.testing.assert_allclose(state["normed"], np.array(expected), rtol=1e-4)
+        passed = silu(mx.array(float(view["gate"]))).item() * data["ups"][view["token"]]
+        assert state["passed"] == pytest.approx(passed, rel=1e-4)
+    chapter = (BOOK / "src" / "week1" / "day4.md").read_text(encoding="utf-8")
+    for token, vector in zip(data["tokens"], data["vectors"], strict=True):
+        assert f'"{token}": ({", ".join(f"{x:g}" for x in vector)})' in chapter
+    gates, ups = (", ".join(f"{x:g}" for x in data[name]) for name in ("gates", "ups"))
+    assert f"mx.array([{gates}]), mx.array([{ups}])" in chapter.replace("4.0,", "4,")
 
 
 # Day 5: depth

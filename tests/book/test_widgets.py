@@ -27,6 +27,7 @@ VIEWS = {
     "head-atlas": [{"layer": 3, "head": 1, "what": what} for what in ("scores", "masked", "weights")],
     "box-steps": [{"choice": choice, "step": 1} for choice in (0, 2)],
     "depth-words": [{"sentence": 1, "position": 0}, {"sentence": 0, "position": 4}],
+    "norm-gate": [{"token": 1, "gate": -4}, {"token": 2, "power": -4}, {"token": 3, "power": 2, "gate": 6}],
     "rope-rotation": [{"layout": "halves", "query": 4, "key": 4}, {"layout": "neighbours", "query": 15, "key": 0}],
     "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],
     "story-teller": [{"step": 0}, {"step": 20}],

@@ -8,6 +8,7 @@ WIDGETS = {
     "head-atlas": "week1/day1.html",
     "box-steps": "week1/day6.html",
     "depth-words": "week1/day5.html",
+    "norm-gate": "week1/day4.html",
     "rope-rotation": "week1/day2.html",
     "gqa-sharing": "week1/day3.html",
     "story-teller": "index.html",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from book.generate.week1 import heads
-from tests.week1.formulas import rope64, softmax64
+from tests.week1.formulas import rms_norm64, rope64, silu64, softmax64
 
 from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.html import element, number, table
@@ -24,6 +24,9 @@ TOKENS = tuple(heads.SENTENCE.split())
 MODELS = {"Qwen3-0.6B": (28, 16, 8, 128, 32768), "Qwen3-4B": (36, 32, 8, 128, 32768)}
 # Day 2's query, which is its key as well: two pairs.
 PAIRS, BASE, POSITIONS = [[1, 0], [1, 0]], 100, 16
+# Day 4's vectors, gates and what stands behind the gates, as its sessions have them.
+VECTORS = [[1, -1, 1, 1], [2, -4, 4, 8], [0.02, -0.04, 0.04, 0.08], [200, -400, 400, 800], [3, 1, -3, -9]]
+GATES, UPS, EPS = [4, -4, 0, 1, -9], [0.5, 2, 3, -1, 5], 1e-5
 # Day 7's prompt, how many of its continuations have a bar, and how far a logit may be off on another machine.
 PROMPT, SHOWN, CLOSE = "That is a blue", 12, 0.01
 
@@ -34,6 +37,7 @@ def generated_parts(course: Course) -> Parts:
         ("1.1", "attention-stepper"): attention_stepper(),
         ("1.2", "rope-rotation"): rope_rotation(),
         ("1.3", "gqa-sharing"): gqa_sharing(),
+        ("1.4", "norm-gate"): norm_gate(),
         ("1.7", "sampling-sliders"): sampling_sliders(),
     }
 
@@ -83,6 +87,21 @@ def gqa_sharing() -> str:
     caption = "Bytes of the keys and values that are kept, in two-byte numbers"
     head = ["model", "query heads", "key-value heads", "a token", "2048 tokens"]
     return element("gqa-sharing", {"bytes": 2, "models": data}, table(caption, head, rows))
+
+
+def norm_gate() -> str:
+    """Each token's vector before and after the norm, and what its gate lets through."""
+    rows = []
+    for token, vector, gate, up in zip(TOKENS, VECTORS, GATES, UPS, strict=True):
+        normed = rms_norm64(np.array(vector), np.ones(4), EPS)
+        opened = float(silu64(np.array(gate)))
+        texts = [", ".join(f"{x:g}" for x in vector), ", ".join(number(x, 4) for x in normed)]
+        rows.append([token, *texts, f"{gate:g}", number(opened, 3), number(opened * up, 3)])
+    data = {"tokens": TOKENS, "vectors": VECTORS, "gates": GATES, "ups": UPS, "eps": EPS}
+    head = ["token", "x", "norm(x)", "gate", "silu(gate)", "silu(gate) · up"]
+    return element(
+        "norm-gate", data, table("What the norm makes of a vector, and what a gate lets through", head, rows)
+    )
 
 
 def sampling_sliders() -> str:
