@@ -56,11 +56,11 @@
       const row = (title, numbers, digits) =>
         `<tr><th scope="row">${title}</th>${numbers.map((x) => `<td>${number(x, digits)}</td>`).join("")}</tr>`;
       const up = this.data.ups[token];
-      const bar = (x, kind) => `<i class="${kind}" style="width:${Math.min(100, 8 * Math.abs(x)).toFixed(1)}%"></i>`;
+      const bar = (x) => `<i class="${x > 0 ? "up" : ""}" style="width:${Math.min(100, 8 * Math.abs(x)).toFixed(1)}%"></i>`;
       this.$("caption").textContent = `${this.data.tokens[token]}, times ${shown.power}: RMS ${number(rms, rms < 0.1 ? 6 : 2)}`;
       this.$("tbody").innerHTML = `${row("x", vector, power < -1 ? 6 : 2)}${row("norm(x)", normed, 4)}
-        <tr><th scope="row">up</th><td class="pass" colspan="3">${bar(up, "up")}</td><td>${number(up, 3)}</td></tr>
-        <tr><th scope="row">silu(gate)·up</th><td class="pass" colspan="3">${bar(passed, passed * up < 0 ? "" : "up")}</td>
+        <tr><th scope="row">up</th><td class="pass" colspan="3">${bar(up)}</td><td>${number(up, 3)}</td></tr>
+        <tr><th scope="row">silu(gate)·up</th><td class="pass" colspan="3">${bar(passed)}</td>
           <td>${number(passed, 3)}</td></tr>`;
       const size = Math.sqrt(normed.reduce((sum, x) => sum + x * x, 0) / normed.length);
       this.say(
