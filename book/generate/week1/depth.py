@@ -12,7 +12,7 @@ from tests.week1.formulas import linear64, rms_norm64, softmax64
 from tests.week1.reference_model import block64
 
 from tiny_llm_course.course.registry import Course
-from tiny_llm_course.dev.book.html import element, number, table
+from tiny_llm_course.dev.book.html import element, number, table, visible
 from tiny_llm_course.dev.book.parts import Parts, present
 from tiny_llm_course.paths import EMBEDDED_MODEL
 from tiny_llm_course.programs.packages import load_solution
@@ -55,8 +55,7 @@ def _recorded(sentence: str) -> dict[str, Any]:
     tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")
 
     def word(token: int) -> str:
-        text = str(tokenizer.decode([token])).replace(" ", "\N{OPEN BOX}")
-        return "".join(letter if letter.isprintable() else "\N{MIDDLE DOT}" for letter in text)
+        return visible(str(tokenizer.decode([token])))
 
     weights, eps = model().weights, model().config["rms_norm_eps"]
     embedding, norm = (to_float64(weights[f"model.{name}.weight"]) for name in ("embed_tokens", "norm"))

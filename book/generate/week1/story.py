@@ -44,6 +44,6 @@ def story() -> str:
         best = [int(token) for token in np.argsort(-before, kind="stable")[:BEST]]
         said = [[str(tokenizer.decode([token])), round(float(before[token]), 3)] for token in (ids[place], *best)]
         steps.append({"said": said[0], "best": said[1:]})
-    told = escape("".join(str(step["said"][0]) for step in steps))
+    told = escape(tokenizer.decode(ids[len(prompt) :]))
     still = f'<figure class="drawn"><p><b>{PROMPT}</b>{told} ...</p></figure>'
     return element("story-teller", {"prompt": PROMPT, "steps": steps}, still)

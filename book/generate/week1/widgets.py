@@ -13,7 +13,7 @@ from book.generate.week1 import heads
 from tests.week1.formulas import rms_norm64, rope64, silu64, softmax64
 
 from tiny_llm_course.course.registry import Course
-from tiny_llm_course.dev.book.html import element, number, table
+from tiny_llm_course.dev.book.html import element, number, table, visible
 from tiny_llm_course.dev.book.parts import Parts, present
 from tiny_llm_course.paths import EMBEDDED_MODEL
 from tiny_llm_course.programs.packages import load_solution
@@ -25,8 +25,16 @@ MODELS = {"Qwen3-0.6B": (28, 16, 8, 128, 32768), "Qwen3-4B": (36, 32, 8, 128, 32
 # Day 2's query, which is its key as well: two pairs.
 PAIRS, BASE, POSITIONS = [[1, 0], [1, 0]], 100, 16
 # Day 4's vectors, gates and what stands behind the gates, as its sessions have them.
-VECTORS = [[1, -1, 1, 1], [2, -4, 4, 8], [0.02, -0.04, 0.04, 0.08], [200, -400, 400, 800], [3, 1, -3, -9]]
-GATES, UPS, EPS = [4, -4, 0, 1, -9], [0.5, 2, 3, -1, 5], 1e-5
+VECTORS: list[list[float]] = [
+    [1, -1, 1, 1],
+    [2, -4, 4, 8],
+    [0.02, -0.04, 0.04, 0.08],
+    [200, -400, 400, 800],
+    [3, 1, -3, -9],
+]
+GATES: list[float] = [4, -4, 0, 1, -9]
+UPS: list[float] = [0.5, 2, 3, -1, 5]
+EPS = 1e-5
 # Day 7's prompt, how many of its continuations have a bar, and how far a logit may be off on another machine.
 PROMPT, SHOWN, CLOSE = "That is a blue", 12, 0.01
 
@@ -153,5 +161,5 @@ def next_token_logits() -> dict[str, Any]:
         and np.allclose(old["logits"], found, 0, CLOSE)
     ):
         return old
-    texts = [engine.tokenizer.decode([int(token)]).replace(" ", "␣") for token in order]
+    texts = [visible(engine.tokenizer.decode([int(token)])) for token in order]
     return {"prompt": PROMPT, "shown": SHOWN, "tokens": texts, "logits": [round(float(logit), 3) for logit in found]}
