@@ -7,6 +7,9 @@ import mlx.core as mx
 from tiny_llm.attention import scaled_dot_product_attention_grouped
 from tiny_llm_course.measuring.clock import Table, peak_memory, seconds
 
+# What the book draws of the table.
+CHART = ("bars", "", ("K and V: KiB a token",))
+
 H, D = 16, 128  # Qwen3-0.6B's
 
 

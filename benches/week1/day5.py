@@ -13,6 +13,9 @@ from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
 from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Table, on_cpu, seconds
 
+# What the book draws of the table.
+CHART = ("bars", "", ("weights %", "MACs %", "time %"))
+
 # What config.json of Qwen3-0.6B says. Its weights are not needed: they are only counted.
 QWEN3 = ModelConfig("qwen3", 1024, 28, 3072, 16, 8, 128, 151936, 1e-6, 1e6, 40960, True)
 

@@ -11,6 +11,9 @@ from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
 from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Table, on_cpu, seconds
 
+# What the book draws of the table.
+CHART = ("lines", "ms for the next token", ("the next, ms",))
+
 
 def measure(quick: bool = False) -> Table:
     """One step of generation after texts of different lengths, with the model that comes with the course."""

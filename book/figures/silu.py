@@ -50,7 +50,7 @@ def _axes() -> list[str]:
     (x0, y0), (left, top), (right, bottom) = _place(0, 0), _place(LEFT, HIGH), _place(RIGHT, LOW)
     lines = [(left, y0, right, y0), (x0, top, x0, bottom)]
     drawn = [
-        f'<line x1="{a:.1f}" y1="{b:.1f}" x2="{c:.1f}" y2="{d:.1f}" stroke="currentColor" stroke-opacity="0.5"/>'
+        f'<line x1="{a:.1f}" y1="{b:.1f}" x2="{c:.1f}" y2="{d:.1f}" stroke="currentColor" stroke-opacity="0.65"/>'
         for a, b, c, d in lines
     ]
     for tick in range(-8, 6, 2):

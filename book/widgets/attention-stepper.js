@@ -1,29 +1,23 @@
 // <attention-stepper>: one attention head over five tokens, a step at a time.
-// Data: {tokens, query, key, value}, the last three one row for each token.
+// Data: {tokens, query, key, value, products}: three vectors for each token, and the dot products of queries and keys.
 "use strict";
 
 {
   const STEPS = ["scores", "scaled", "mask", "softmax", "output"];
-  const { number, escape } = BookWidget;
+  const { number, escape, strip } = BookWidget;
   const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
 
   /** Every step of attention, each an L x S matrix, the output L x D. */
-  const attend = ({ query, key, value }, causal) => {
-    const scores = query.map((q) => key.map((k) => dot(q, k)));
+  const attend = ({ query, value, products }, causal) => {
+    const scores = products;
     const scaled = scores.map((row) => row.map((s) => s / Math.sqrt(query[0].length)));
     const mask = scaled.map((row, i) => row.map((s, j) => (causal && j > i ? -Infinity : s)));
     const softmax = mask.map((row) => {
       const exps = row.map((s) => Math.exp(s - Math.max(...row)));
       return exps.map((e) => e / exps.reduce((a, b) => a + b, 0));
     });
-    const output = softmax.map((weights) =>
-      value[0].map((_, d) =>
-        dot(
-          weights,
-          value.map((v) => v[d]),
-        ),
-      ),
-    );
+    const feature = (d) => value.map((v) => v[d]);
+    const output = softmax.map((weights) => value[0].map((_, d) => dot(weights, feature(d))));
     return { scores, scaled, mask, softmax, output };
   };
 
@@ -31,7 +25,7 @@
     constructor() {
       super();
       this.label = "Attention, step by step";
-      this.view = { step: 0, row: 2, column: 1, causal: true };
+      this.view = { step: 0, row: 4, column: 3, causal: true };
     }
 
     get markup() {
@@ -55,9 +49,13 @@
           li[aria-current] { border-color: var(--links, #06c); font-weight: 600; }
           li + li::before { content: "→ "; margin-left: -1.1em; font-weight: 400; }
           #cells td { cursor: pointer;
-            background: color-mix(in srgb, var(--links, #06c) calc(var(--w, 0) * 24%), var(--bg, #fff)); }
+            background: color-mix(in srgb, var(--weights) calc(var(--w, 0) * 18%), var(--bg, #fff)); }
+          td.bars { padding: 0; }
+          #vectors { flex: 1 1 22em; max-width: 32em; }
+          #vectors th { width: 6.5em; }
+          #vectors .bars { width: 100%; }
           td.hidden { border-style: dashed; }
-          tr.now td, td.used { border-color: var(--fg, #000); }
+          tr.now td { border-color: var(--fg, #000); }
           td.cell { outline: 3px solid var(--links, #06c); outline-offset: -1px; }
           tr.now th::before { content: "▸ "; }
           .sum { min-height: 3em; margin: 0.6em 0 0; overflow-wrap: anywhere; }
@@ -71,7 +69,11 @@
       this.bind("causal");
       this.$("#cells").onclick = (event) => {
         const cell = event.target.closest("tbody td");
-        if (cell) this.change({ row: cell.parentNode.rowIndex - 1, column: cell.cellIndex - 1 });
+        if (!cell) return;
+        const row = cell.parentNode.rowIndex - (this.view.step === 4 ? 0 : 1);
+        const { left, width } = cell.getBoundingClientRect();
+        const within = Math.floor((this.columns * (event.clientX - left)) / width);
+        this.change({ row, column: this.view.step === 4 ? Math.max(0, within) : cell.cellIndex - 1 });
       };
     }
 
@@ -126,57 +128,92 @@
         if (i === step) item.setAttribute("aria-current", "step");
         else item.removeAttribute("aria-current");
       });
-      const heads = name === "output" ? this.data.value[0].map((_, d) => `feature ${d}`) : this.data.tokens;
-      const columns = heads.map((head) => `<th scope="col">${escape(head)}</th>`);
-      const line = (numbers, i) => {
-        const cells = numbers.map((x, j) => {
-          const classes = [
-            i === row && j === this.column ? "cell" : "",
-            causal && step > 1 && step < 4 && j > i ? "hidden" : "",
-          ];
-          const shade = name === "softmax" ? ` style="--w:${x.toFixed(3)}"` : "";
-          return `<td class="${classes.join(" ")}"${shade}>${x === 0 && name === "softmax" ? "0" : number(x)}</td>`;
-        });
-        const token = escape(this.data.tokens[i]);
-        return `<tr${i === row ? ' class="now"' : ""}><th scope="row">${token}</th>${cells.join("")}</tr>`;
-      };
-      const caption = name === "output" ? "One row for each query" : "One row for each query, one column for each key";
-      this.$("#cells").innerHTML = `<table><caption>${caption}</caption>
-        <thead><tr><td style="border:0"></td>${columns.join("")}</tr></thead>
-        <tbody>${steps[name].map(line).join("")}</tbody></table>`;
-      this.$("#vectors").innerHTML = this.vectors(name);
+      this.$("#cells").innerHTML = name === "output" ? this.strips(steps.output) : this.matrix(steps, name);
+      this.$("#vectors").innerHTML = this.vectors(steps, name);
       this.$(".sum").textContent = this.sum(steps, name);
       this.say(this.words(steps, name));
     }
 
-    /** The query and the keys, or the values; those that the highlighted cell is made of have a border. */
-    vectors(name) {
-      const { tokens, query, key, value } = this.data;
-      const line = (title, numbers, used) => {
-        const cells = numbers.map((x, d) => `<td${used(d) ? ' class="used"' : ""}>${number(x)}</td>`);
-        return `<tr><th scope="row">${escape(title)}</th>${cells.join("")}</tr>`;
+    /** A step's L x S numbers. */
+    matrix(steps, name) {
+      const { tokens } = this.data;
+      const { step, row, causal } = this.view;
+      const line = (numbers, i) => {
+        const cells = numbers.map((x, j) => {
+          const classes = [
+            i === row && j === this.column ? "cell" : "",
+            causal && (step === 2 || step === 3) && j > i ? "hidden" : "",
+          ];
+          const shade = name === "softmax" ? ` style="--w:${x.toFixed(3)}"` : "";
+          return `<td class="${classes.join(" ")}"${shade}>${x === 0 && name === "softmax" ? "0" : number(x)}</td>`;
+        });
+        return `<tr${i === row ? ' class="now"' : ""}><th scope="row">${escape(tokens[i])}</th>${cells.join("")}</tr>`;
       };
-      if (name === "output") {
-        const rows = tokens.map((token, i) => line(token, value[i], (d) => d === this.column));
-        return `<table><caption>The values</caption><tbody>${rows.join("")}</tbody></table>`;
+      return `<table><caption>One row for each query, one column for each key</caption>
+        <thead><tr><td style="border:0"></td>${tokens.map((t) => `<th scope="col">${escape(t)}</th>`).join("")}</tr></thead>
+        <tbody>${steps[name].map(line).join("")}</tbody></table>`;
+    }
+
+    /** Vectors as strips, the row that is followed marked. */
+    strips(rows) {
+      const largest = Math.max(...rows.flat().map(Math.abs));
+      const lines = rows.map(
+        (vector, i) => `<tr${i === this.view.row ? ' class="now"' : ""}><th scope="row">${escape(this.data.tokens[i])}</th>
+          <td class="bars">${strip(vector, "value", largest, i === this.view.row ? this.column : -1)}</td></tr>`,
+      );
+      return `<table><caption>One row for each query: ${rows[0].length} numbers</caption>
+        <tbody>${lines.join("")}</tbody></table>`;
+    }
+
+    /** What this step reads for the highlighted cell. */
+    vectors(steps, name) {
+      const { tokens, query, key, value } = this.data;
+      const { row } = this.view;
+      const [asks, offers] = [escape(tokens[row]), escape(tokens[Math.min(this.column, tokens.length - 1)])];
+      const table = (caption, lines) => `<table><caption>${caption}</caption><tbody>${lines.join("")}</tbody></table>`;
+      const bars = (title, vector, role, largest, lit = -1) =>
+        `<tr><th scope="row">${title}</th><td class="bars">${strip(vector, role, largest, lit)}</td></tr>`;
+      const numbers = (title, row) =>
+        `<tr><th scope="row">${title}</th>${row.map((x) => `<td>${number(x)}</td>`).join("")}</tr>`;
+      if (name === "scores") {
+        const [q, k] = [query[row], key[this.column]];
+        const products = q.map((x, d) => x * k[d]);
+        const size = Math.max(...q.concat(k).map(Math.abs));
+        return table("What the highlighted cell is made of, feature by feature", [
+          bars(`query of ${asks}`, q, "query", size),
+          bars(`key of ${offers}`, k, "key", size),
+          bars("products", products, "weights", Math.max(...products.map(Math.abs))),
+        ]);
       }
-      const rows = tokens.map((token, i) => line(token, key[i], () => i === this.column));
-      const asking = line(tokens[this.view.row], query[this.view.row], () => true);
-      return `<table><caption>The query</caption><tbody>${asking}</tbody></table>
-        <table><caption>The keys</caption><tbody>${rows.join("")}</tbody></table>`;
+      if (name === "scaled") return table(`The dot products of ${asks}`, [numbers("", steps.scores[row])]);
+      if (name === "mask") {
+        const added = steps.mask[row].map((x) => (x === -Infinity ? x : 0));
+        return table("A row of scores, and what is added to it", [numbers("scores", steps.scaled[row]), numbers("mask", added)]);
+      }
+      if (name === "softmax") {
+        const exps = steps.mask[row].map(Math.exp);
+        return table("The row of scores, and its exponentials", [numbers("scores", steps.mask[row]), numbers("exp", exps)]);
+      }
+      const weights = steps.softmax[row];
+      const largest = Math.max(...value.flatMap((v, i) => v.map((x) => Math.abs(x * weights[i]))));
+      const lines = tokens.map((token, i) =>
+        bars(`${number(weights[i])} × ${escape(token)}`, value[i].map((x) => x * weights[i]), "value", largest, this.column),
+      );
+      return table("The values, each times its weight", lines);
     }
 
     /** The arithmetic of the highlighted cell. */
     sum(steps, name) {
-      const { tokens, query, key, value } = this.data;
+      const { tokens, query, value } = this.data;
       const [i, j] = [this.view.row, this.column];
       const factor = (x, digits) => (x < 0 ? `(${number(x, digits)})` : number(x, digits));
       const products = (a, b, digits) => a.map((x, d) => `${factor(x, digits)}·${factor(b[d])}`).join(" + ");
       if (name === "scores") {
-        return `q(${tokens[i]}) · k(${tokens[j]}) = ${products(query[i], key[j])} = ${number(steps.scores[i][j], 3)}`;
+        const count = query[i].length;
+        return `q(${tokens[i]}) · k(${tokens[j]}) = the sum of ${count} products = ${number(steps.scores[i][j])}`;
       }
       if (name === "scaled") {
-        return `${number(steps.scores[i][j], 3)} / √${query[0].length} = ${number(steps.scaled[i][j], 3)}`;
+        return `${number(steps.scores[i][j])} / √${query[0].length} = ${number(steps.scaled[i][j], 3)}`;
       }
       if (name === "mask") {
         const added = steps.mask[i][j] === -Infinity ? "(−∞)" : "0";
@@ -191,11 +228,8 @@
       }
       const used = tokens.map((_, s) => s).filter((s) => steps.softmax[i][s] > 0);
       const weights = used.map((s) => steps.softmax[i][s]);
-      return `${products(
-        weights,
-        used.map((s) => value[s][j]),
-        3,
-      )} = ${number(steps.output[i][j], 3)}`;
+      const values = used.map((s) => value[s][j]);
+      return `feature ${j}: ${products(weights, values, 3)} = ${number(steps.output[i][j], 3)}`;
     }
 
     words(steps, name) {
@@ -203,16 +237,15 @@
       const { row, causal } = this.view;
       const token = `“${tokens[row]}”`;
       const weights = steps.softmax[row];
-      const output = steps.output[row].map((x) => number(x));
       const best = weights.indexOf(Math.max(...weights));
       const texts = {
         scores: `The query of ${token} meets each key: a dot product of ${query[0].length} numbers.`,
-        scaled: `Every score is divided by the root of D = ${query[0].length}. This is the table above.`,
+        scaled: `Every product is divided by the root of D = ${query[0].length}.`,
         mask: causal
           ? `${token} may look at ${row + 1} of ${tokens.length} tokens. To the rest, minus infinity is added.`
           : "Without the mask, every query may look at every key.",
         softmax: `The weights of ${token} sum to 1. The largest, ${number(weights[best])}, goes to “${tokens[best]}”.`,
-        output: `The output of ${token} is the weighted sum of the values: ${output.join(", ")}.`,
+        output: `The output of ${token} is the sum of the values, each times its weight. The arrow keys move the marked feature.`,
       };
       return `Step ${STEPS.indexOf(name) + 1} of ${STEPS.length}, ${name}. ${texts[name]}`;
     }

@@ -66,6 +66,35 @@ class BookWidget extends HTMLElement {
     return x < 0 && Number(text) !== 0 ? `−${text}` : text;
   }
 
+  /** A vector as bars, up or down: filled above zero, hollow below. The bar `lit` has a mark under it. */
+  static strip(vector, role, largest, lit = -1) {
+    const [step, half] = [320 / vector.length, 17];
+    const bars = vector.map((x, i) => {
+      const height = Math.max(half * Math.min(1, Math.abs(x) / largest), 0.3).toFixed(1);
+      const side = `x="${(i * step + 0.4).toFixed(1)}" width="${(step - 0.8).toFixed(1)}" height="${height}"`;
+      return `<rect ${side} y="${x > 0 ? half - height : half}" class="${x > 0 ? "fill" : "hollow"}"/>`;
+    });
+    const mark = lit < 0 ? "" : `<path d="M${((lit + 0.5) * step).toFixed(1)} 36l-4 6h8z" class="mark"/>`;
+    return `<svg viewBox="0 0 320 43" class="strip" aria-hidden="true" style="--role:var(--${role})">${bars.join("")}${mark}</svg>`;
+  }
+
+  /** An array as squares, as `dev/book/drawing` draws them: the size says how large, hollow is below zero, a dot hidden. */
+  static squares(values, cell, largest, hidden) {
+    const drawn = values.flatMap((row, i) =>
+      row.map((x, j) => {
+        const [left, top] = [(j + 0.5) * cell, (i + 0.5) * cell];
+        if (hidden(i, j)) return `<circle cx="${left}" cy="${top}" r="${Math.max(0.8, cell / 16)}" class="dot"/>`;
+        const side = (cell - 1.5) * Math.sqrt(Math.min(1, Math.abs(x) / largest));
+        if (side < 1) return "";
+        const place = [left - side / 2, top - side / 2, side].map((at) => at.toFixed(1));
+        const kind = x > 0 ? "fill" : "hollow";
+        return `<rect x="${place[0]}" y="${place[1]}" width="${place[2]}" height="${place[2]}" class="${kind}"/>`;
+      }),
+    );
+    const size = cell * values.length;
+    return `<svg viewBox="0 0 ${size} ${size}" aria-hidden="true">${drawn.join("")}</svg>`;
+  }
+
   static escape(text) {
     return text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
   }
@@ -93,7 +122,11 @@ BookWidget.style = `
   .sliders input { min-width: 0; width: 100%; }
   .sliders output, .mono, td { font-family: var(--mono-font, monospace); font-variant-numeric: tabular-nums; }
   :focus-visible { outline: 3px solid var(--links, #06c); outline-offset: 2px; }
-  .scroll { overflow-x: auto; }
+  .scroll { overflow-x: auto; background:
+    linear-gradient(to right, var(--bg, Canvas) 40%, transparent) left / 2em 100% no-repeat local,
+    linear-gradient(to left, var(--bg, Canvas) 40%, transparent) right / 2em 100% no-repeat local,
+    linear-gradient(to right, var(--line), transparent) left / 0.8em 100% no-repeat scroll,
+    linear-gradient(to left, var(--line), transparent) right / 0.8em 100% no-repeat scroll; }
   table { border-collapse: separate; border-spacing: 3px; margin: 0; }
   caption { text-align: left; padding-bottom: 0.3em; }
   th { font-weight: 600; padding: 0.1em 0.4em; white-space: nowrap; text-align: right; }
@@ -105,6 +138,11 @@ BookWidget.style = `
     thead th { white-space: normal; } }
   svg { display: block; max-width: 100%; height: auto; }
   svg text { fill: var(--fg, CanvasText); font-family: inherit; }
+  svg.strip { width: 100%; min-width: 12em; }
+  .fill { fill: var(--role); }
+  .hollow { fill: var(--bg, Canvas); stroke: var(--role); }
+  .dot { fill: var(--rules, GrayText); }
+  .mark { fill: var(--fg, CanvasText); }
   .say { margin: 0.6em 0 0; }
 `;
 globalThis.BookWidget = BookWidget;

@@ -40,9 +40,9 @@
           svg { max-width: none; }
           svg text { font-size: 12px; }
           rect { stroke: var(--fg, #000); fill: var(--bg, #fff); }
-          .odd rect { fill: color-mix(in srgb, var(--links, #06c) 24%, var(--bg, #fff)); }
+          .odd rect { fill: color-mix(in srgb, var(--key) 18%, var(--bg, #fff)); }
           path { stroke: var(--fg, #000); stroke-opacity: 0.6; }
-          .odd path { stroke: var(--links, #06c); stroke-opacity: 1; }
+          .odd path { stroke: var(--key); stroke-opacity: 1; }
           .sum { margin: 0.6em 0 0; overflow-wrap: anywhere; }
           .sum span { display: block; }
         </style>`;

@@ -42,9 +42,9 @@
           #dials { width: 22em; } #curve { width: 27em; }
           svg text { font-size: 13px; }
           .rim, .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
-          .query { stroke: var(--links, #06c); stroke-width: 4; }
-          .key { stroke: var(--fg, #000); stroke-width: 2; stroke-dasharray: 5 3; }
-          .between { fill: var(--links, #06c); fill-opacity: 0.25; }
+          .query { stroke: var(--query); stroke-width: 4; }
+          .key { stroke: var(--key); stroke-width: 2; stroke-dasharray: 5 3; }
+          .between { fill: var(--weights); fill-opacity: 0.25; }
           .dots { fill: var(--fg, #000); fill-opacity: 0.7; }
           .here { fill: var(--links, #06c); stroke: var(--fg, #000); stroke-width: 1.5; }
           td.odd { background: color-mix(in srgb, var(--links, #06c) 20%, var(--bg, #fff)); }

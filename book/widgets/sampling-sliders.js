@@ -1,5 +1,5 @@
 // <sampling-sliders>: what temperature, top-k, top-p and min-p make of real logits.
-// Data: {prompt, tokens, logits}: all logits from the largest down, and the texts of the first few.
+// Data: {prompt, shown, tokens, logits}: all logits from the largest down, their texts, and how many have a bar.
 "use strict";
 
 {
@@ -77,7 +77,7 @@
           td.bars { width: 100%; }
           .track { position: relative; height: 1.2em; }
           .track i { position: absolute; inset: 0 auto 0 0; box-sizing: border-box; }
-          .now { background: var(--links, #06c); opacity: 0.75; }
+          .now { background: var(--logits); opacity: 0.75; }
           .own { border: 1px solid var(--fg, #000); opacity: 0.6; }
           tr.dropped th { text-decoration: line-through; font-weight: 400; }
           td.why { min-width: 3.2em; text-align: left; }
@@ -90,13 +90,9 @@
       for (const name of Object.keys(OFF)) this.bind(name);
       this.$("#off").onclick = () => this.change(OFF);
       this.$("#draw").onclick = () => {
-        const drawn = Array.from({ length: 10 }, () => this.name(this.drawOne()));
+        const drawn = Array.from({ length: 10 }, () => this.data.tokens[this.drawOne()]);
         this.$(".drawn").textContent = `Drawn: ${drawn.join(", ")}.`;
       };
-    }
-
-    name(i) {
-      return i < this.data.tokens.length ? this.data.tokens[i] : "another";
     }
 
     /** The place of a token, drawn with its probability. */
@@ -121,7 +117,8 @@
         this.$(`#at-${name}`).textContent = text;
       }
       this.$(".drawn").textContent = "";
-      const { tokens } = this.data;
+      const { shown } = this.data;
+      const tokens = this.data.tokens.slice(0, shown);
       const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
       const rows = tokens.map((token, i) => [
         token,

@@ -24,12 +24,15 @@ on_a_phone = pytest.mark.parametrize("width", [375])
 @both_themes
 @every_page
 def test_a_page_can_be_read(page, name, theme):
-    """By whoever comes: axe has no objection, and drawings follow the theme, which they do not behind an <img>."""
+    """By whoever comes: axe has no objection, not to mdBook's frame either, and drawings follow the theme.
+
+    They do not behind an <img>.
+    """
     page.goto(f"{name}.html")
     assert theme in page.locator("html").get_attribute("class").split()
     page.evaluate("document.querySelectorAll('main details').forEach((details) => { details.open = true; })")
     page.evaluate(AXE)
-    faults = page.evaluate("axe.run(document.querySelector('main'))")["violations"]
+    faults = page.evaluate("axe.run(document)")["violations"]
     assert not [
         f"{fault['id']}: {node['failureSummary']} {node['html']}" for fault in faults for node in fault["nodes"]
     ]
@@ -81,6 +84,20 @@ def test_the_whole_book_on_one_page(page):
     assert page.locator(".formula").count() > 5
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map((part) => part.id)")
     assert len(ids) == len(set(ids))
+
+
+def test_the_contents_open_and_close_by_keyboard(page):
+    page.goto("index.html")
+    toggle = page.get_by_role("button", name="Toggle Table of Contents")
+    before = toggle.get_attribute("aria-expanded")
+    toggle.focus()
+    for expanded in ({"true": "false", "false": "true"}[before], before):
+        page.keyboard.press("Enter")
+        assert toggle.get_attribute("aria-expanded") == expanded
+        page.wait_for_function(
+            "expanded => (document.querySelector('#mdbook-sidebar').getBoundingClientRect().right > 10) === expanded",
+            arg=expanded == "true",
+        )
 
 
 def test_the_search_finds_softmax(page):

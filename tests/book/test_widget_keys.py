@@ -15,10 +15,13 @@ def test_attention_by_keyboard(page, _):
     assert widget.press("ArrowLeft")["step"] == 3
     assert widget.press("Home", "ArrowLeft")["step"] == 0
     assert widget.press("End", "Enter")["step"] == 4
-    assert widget.press("Shift+Tab", "Enter")["step"] == 3
     widget.focus("#cells")
-    state = widget.press("ArrowDown", "ArrowRight", "ArrowRight")
-    assert (state["row"], state["column"]) == (3, 3)
+    assert widget.press("ArrowRight", "ArrowRight", "ArrowRight")["column"] == 6  # a feature of the output
+    widget.focus("#back")
+    assert widget.press("Enter")["step"] == 3
+    widget.focus("#cells")
+    state = widget.press("ArrowUp", "ArrowLeft", "ArrowLeft")
+    assert (state["row"], state["column"]) == (3, 2)  # of five keys, from the last
     assert widget.press("ArrowUp", "ArrowUp", "ArrowUp", "ArrowUp")["row"] == 0
     widget.focus("select")
     assert widget.press("ArrowDown")["row"] == 1
@@ -33,6 +36,67 @@ def test_attention_by_mouse(page):
     assert (widget.state()["row"], widget.state()["column"]) == (4, 0)
     widget.element.locator("#cells thead td").click()  # the empty corner
     assert (widget.state()["row"], widget.state()["column"]) == (4, 0)
+    widget.change(step=4)
+    widget.element.locator("#cells tbody tr").nth(1).locator("td").click()
+    state = widget.state()
+    assert (state["row"], state["column"] in (31, 32)) == (1, True)  # in the middle of 64
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_the_atlas_by_keyboard(page, _):
+    widget = Widget(page, "head-atlas")
+    assert (widget.state()["layer"], widget.state()["head"]) == (3, 0)
+    widget.focus("#maps")
+    state = widget.press("ArrowRight", "ArrowRight", "ArrowUp")
+    assert (state["layer"], state["head"]) == (2, 2)
+    assert widget.press(*["ArrowDown"] * 9)["layer"] == 5
+    widget.focus("[name=head]")
+    assert widget.press("ArrowUp")["head"] == 1
+    widget.focus("[value=weights]")
+    assert widget.press("ArrowUp")["what"] == "masked"
+    assert page.url == widget.address
+
+
+def test_the_atlas_by_mouse(page):
+    widget = Widget(page, "head-atlas")
+    widget.element.locator(".map").nth(13).click()
+    assert (widget.state()["layer"], widget.state()["head"]) == (2, 1)
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_steps_by_keyboard(page, _):
+    widget = Widget(page, "box-steps")
+    widget.focus("#next")
+    assert widget.press("Enter", "ArrowRight", "ArrowRight")["step"] == 3
+    assert widget.press("ArrowLeft", "Shift+Tab", "Enter")["step"] == 1
+    widget.focus("[name=choice]")
+    state = widget.press("ArrowDown")
+    assert (state["choice"], state["step"]) == (1, 0)
+    assert page.url == widget.address
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_norm_and_gate_by_keyboard(page, _):
+    widget = Widget(page, "norm-gate")
+    widget.focus("[name=token]")
+    state = widget.press("ArrowUp")
+    assert (state["token"], state["gate"]) == (2, 0)
+    assert widget.press("Tab", "ArrowRight")["power"] == 1
+    assert widget.press("Tab", "End")["eps"] == -1
+    assert "eps is no longer small" in widget.said()
+    assert widget.press("Tab", "Home")["gate"] == -10
+    assert page.url == widget.address
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_depth_by_keyboard(page, _):
+    widget = Widget(page, "depth-words")
+    assert (widget.state()["sentence"], widget.state()["position"]) == (0, 4)
+    widget.focus("[name=position]")
+    assert widget.press("ArrowUp")["position"] == 3
+    assert widget.press("Shift+Tab", "ArrowDown")["sentence"] == 1
+    assert widget.state()["position"] == len(widget.data()["sentences"][1]["tokens"]) - 1
+    assert page.url == widget.address
 
 
 @pytest.mark.parametrize("_", range(5))
@@ -71,6 +135,22 @@ def test_gqa_by_keyboard(page, _):
     assert widget.state()["kvHeads"] == 8
     assert "This is what the model has." in widget.said()
     assert widget.press("Tab", "Tab", "ArrowRight")["tokens"] == 8192
+    assert page.url == widget.address
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_the_story_by_keyboard(page, _):
+    widget = Widget(page, "story-teller")
+    assert not widget.state()["playing"]  # these pages are opened by somebody who wants nothing to move
+    widget.focus("#next")
+    assert widget.press("Enter", "Space", "ArrowRight")["step"] == 3
+    assert widget.press("ArrowLeft")["step"] == 2
+    widget.focus("#play")
+    assert widget.press("Enter")["playing"]
+    page.wait_for_function("document.querySelector('story-teller').state.step > 2")
+    assert not widget.press("Enter")["playing"]
+    widget.change(step=len(widget.data()["steps"]) - 1)
+    assert widget.press("Enter")["step"] == 0  # from the beginning again
     assert page.url == widget.address
 
 

@@ -2,16 +2,18 @@
 
 import itertools
 import json
+import math
 
 import mlx.core as mx
 import numpy as np
 import pytest
-from book.generate.week1 import widgets
+from book.generate.week1 import heads, widgets
 from tests.book.widget import Widget
 
-from tiny_llm_course.dev.book.html import MINUS
+from tiny_llm_course.dev.book.html import MINUS, number
 from tiny_llm_course.dev.book.parts import present
-from tiny_llm_course.paths import BOOK
+from tiny_llm_course.engine.engine import load_engine
+from tiny_llm_course.paths import BOOK, TESTS
 from tiny_llm_course.programs.packages import load_solution
 
 mx.set_default_device(mx.cpu)
@@ -26,24 +28,74 @@ def test_attention_is_the_solution_s(page, causal):
 
     widget = Widget(page, "attention-stepper")
     data, state = widget.data(), widget.change(causal=causal)
-    query, key, value = (mx.array(data[name], dtype=mx.float32) for name in ("query", "key", "value"))
+    query, key, value, products = (
+        mx.array(data[name], dtype=mx.float32) for name in ("query", "key", "value", "products")
+    )
+    # Two decimals of the products are shown, and what follows is computed from these.
+    np.testing.assert_allclose(np.array(query @ key.T), np.array(products), atol=0.00501)
     mask = causal_mask(5, 5, mx.float32) if causal else None
-    expected = scaled_dot_product_attention_simple(query, key, value, mask=mask)
+    expected = scaled_dot_product_attention_simple(products, mx.eye(5), value, 1 / 8, mask)
     np.testing.assert_allclose(state["output"], np.array(expected), atol=1e-6)
     # Values that are the identity: what comes out are the weights.
-    weights = scaled_dot_product_attention_simple(query, key, mx.eye(5), mask=mask)
+    weights = scaled_dot_product_attention_simple(products, mx.eye(5), mx.eye(5), 1 / 8, mask)
     np.testing.assert_allclose(state["softmax"], np.array(weights), atol=1e-6)
-    np.testing.assert_allclose(state["scaled"], np.array(query @ key.T) / 2, atol=1e-6)
     hidden = [[x == "-Infinity" for x in row] for row in state["mask"]]
     assert hidden == [[causal and j > i for j in range(5)] for i in range(5)]
 
 
 def test_attention_has_the_numbers_of_its_chapter(page):
-    chapter = (BOOK / "src" / "week1" / "day1.md").read_text(encoding="utf-8")
-    state = Widget(page, "attention-stepper").state()
-    for token, scores, weights in zip(widgets.TOKENS, state["scaled"], state["softmax"], strict=True):
-        assert f"| **{token}** | {' | '.join(f'{score:.2f}' for score in scores)} |" in chapter
-        assert len({f"{weight:.2f}" for weight in weights if weight}) == sum(weight > 0 for weight in weights)
+    """Those of its two pictures, and of the graded test, to the last digit that is shown."""
+    state, graded = Widget(page, "attention-stepper").state(), (TESTS / "week1" / "test_day1.py").read_text()
+    for name, digits, anchor in (("scores", 2, "products"), ("softmax", 4, "weights")):
+        drawn = present("1.1", anchor)
+        for i, row in enumerate(state[name]):
+            for j, x in enumerate(row):
+                if name == "scores" or j <= i:
+                    assert f">{number(x, digits)}</text>" in drawn
+            numbers = ", ".join(f"{x:.{digits}f}" if x not in (0, 1) else f"{x:.1f}" for x in row)
+            assert f"[{numbers}]," in graded
+
+
+def test_the_atlas_is_the_solution_s_attention(page):
+    """Each head's scores and weights, from the solution's own parts in float32."""
+    from tiny_llm_solution.attention import causal_mask
+    from tiny_llm_solution.basics import linear, softmax
+    from tiny_llm_solution.layer_norm import RMSNorm
+    from tiny_llm_solution.positional_encoding import RoPE
+
+    shown, model = Widget(page, "head-atlas").data()["heads"], heads.model()
+    config, (layer, _) = model.config, heads.SHOWN
+    weights, eps = model.layer(layer), config["rms_norm_eps"]
+    x = mx.array(heads.streams_of(heads.SENTENCE)[layer], dtype=mx.float32)[None]
+    read = RMSNorm(config["hidden_size"], weights["input_layernorm.weight"], eps)(x)
+    rope = RoPE(config["head_dim"], 16, config["rope_theta"])
+
+    def turned(name, count):
+        split = mx.unflatten(linear(read, weights[f"self_attn.{name}_proj.weight"]), -1, (count, -1))
+        normed = RMSNorm(config["head_dim"], weights[f"self_attn.{name}_norm.weight"], eps)(split)
+        return rope(normed)[0].swapaxes(0, 1)
+
+    queries, keys = config["num_attention_heads"], config["num_key_value_heads"]
+    query, key = turned("q", queries), mx.repeat(turned("k", keys), queries // keys, axis=0)
+    scores = query @ key.swapaxes(-1, -2) / 8
+    shares = softmax(scores + causal_mask(5, 5, mx.float32), -1)
+    for i, found in enumerate(shown[layer]):
+        np.testing.assert_allclose(found["scores"], np.array(scores[i]), atol=0.006)
+        np.testing.assert_allclose(found["weights"], np.array(shares[i]), atol=0.0006)
+    assert len(shown) == config["num_hidden_layers"]
+    assert {len(layer) for layer in shown} == {queries}
+
+
+def test_the_atlas_shows_the_head_that_is_chosen(page):
+    widget = Widget(page, "head-atlas")
+    for what, least in (("weights", 0), ("masked", -math.inf), ("scores", -100)):
+        state = widget.change(layer=3, head=1, what=what)
+        cells = widget.element.locator("#large td").all_inner_texts()[1:]
+        wanted = [float(x) for row in state["numbers"] for x in row]
+        shown = [float(text.strip().replace(MINUS, "-").replace("∞", "inf")) for text in cells]
+        np.testing.assert_allclose(shown, wanted, atol=0.0051)
+        assert min(shown) >= least
+    assert "one before 56 %" in widget.said()
 
 
 def test_attention_works_out_the_highlighted_cell(page):
@@ -86,8 +138,8 @@ def test_rope_s_score_depends_on_the_distance_alone(page):
     for state in widget.look(views, ".say")[0]:
         scores.setdefault(state["distance"], []).append(state["score"])
     assert all(max(same) - min(same) < 1e-12 for same in scores.values())
-    chapter = (BOOK / "src" / "week1" / "day2.md").read_text(encoding="utf-8")
-    assert all(f" {scores[distance][0]:.4f} |" in chapter for distance in range(5))
+    drawn = present("1.2", "scores")
+    assert all(f">{number(scores[distance][0], 4)}</text>" in drawn for distance in range(5))
 
 
 # Day 3: grouped-query attention
@@ -145,6 +197,75 @@ def test_gqa_shares_as_the_solution_does(page):
             after = scaled_dot_product_attention_grouped(query, key * left, value * left)
             changed = mx.any(after != before, axis=(1, 2)).tolist()
             assert changed == [read == head for read in state["reads"]]
+
+
+# Day 4: a norm and a gate
+
+
+def test_norm_and_gate_are_the_solution_s(page):
+    """For every token, size and eps, and every gate; and the sessions of the chapter have the same vectors."""
+    from tiny_llm_solution.basics import silu
+    from tiny_llm_solution.layer_norm import RMSNorm
+
+    widget = Widget(page, "norm-gate")
+    data = widget.data()
+    views = [
+        {"token": token, "power": power, "eps": eps, "gate": gate}
+        for token, (power, eps) in itertools.product(range(5), [(-4, -5), (-1, -8), (0, -5), (2, -1)])
+        for gate in (-10, -1.5, 0, 6)
+    ]
+    for view, state in zip(views, widget.look(views, ".say")[0], strict=True):
+        vector = mx.array(data["vectors"][view["token"]]) * 10.0 ** view["power"]
+        expected = RMSNorm(4, mx.ones(4), 10.0 ** view["eps"])(vector)
+        np.testing.assert_allclose(state["normed"], np.array(expected), rtol=1e-4)
+        passed = silu(mx.array(float(view["gate"]))).item() * data["ups"][view["token"]]
+        assert state["passed"] == pytest.approx(passed, rel=1e-4)
+    chapter = (BOOK / "src" / "week1" / "day4.md").read_text(encoding="utf-8")
+    for token, vector in zip(data["tokens"], data["vectors"], strict=True):
+        assert f'"{token}": ({", ".join(f"{x:g}" for x in vector)})' in chapter
+    gates, ups = (", ".join(f"{x:g}" for x in data[name]) for name in ("gates", "ups"))
+    assert f"mx.array([{gates}]), mx.array([{ups}])" in chapter.replace("4.0,", "4,")
+
+
+# Day 5: depth
+
+
+def test_the_last_depth_is_the_solution_s_model(page):
+    """After the last layer, the words and their probabilities are those of the solution's logits."""
+    from tiny_llm_solution.basics import softmax
+
+    widget, engine = Widget(page, "depth-words"), load_engine(None, solution=True, dtype="float32")
+    data = widget.data()
+    for index, recorded in enumerate(data["sentences"]):
+        sentence = "".join(recorded["tokens"]).replace("\N{OPEN BOX}", " ")
+        shares = softmax(engine.model(mx.array([engine.encode(sentence)]))[0].astype(mx.float32), -1)
+        for position in range(len(recorded["tokens"])):
+            state = widget.change(sentence=index, position=position)
+            best = mx.sort(shares[position])[::-1][:4].tolist()
+            assert [share for _, share in state["words"][-1]] == pytest.approx(best, abs=0.0011)
+            likeliest = engine.tokenizer.decode([mx.argmax(shares[position]).item()])
+            assert f"the model says “{likeliest.strip()}”" in widget.said()
+            assert len(state["words"]) == len(state["added"]) + 1 == len(data["depths"])
+
+
+# The front page
+
+
+def test_the_story_s_probabilities_are_the_solution_s(page):
+    """And every token of it is the model's: the words, put together, are one text that is encoded so."""
+    from tiny_llm_solution.basics import softmax
+
+    data, engine = Widget(page, "story-teller").data(), load_engine(None, solution=True, dtype="float32")
+    told = data["prompt"] + "".join(step["said"][0] for step in data["steps"])
+    tokens = engine.encode(told)
+    first = len(tokens) - len(data["steps"])
+    shares = np.array(softmax(engine.model(mx.array([tokens]))[0].astype(mx.float32), -1))
+    for place, step in enumerate(data["steps"], first):
+        word, share = step["said"]
+        assert word == engine.tokenizer.decode([tokens[place]])
+        assert share == pytest.approx(shares[place - 1, tokens[place]], abs=0.0011)
+        best = np.sort(shares[place - 1])[::-1][: len(step["best"])]
+        np.testing.assert_allclose([p for _, p in step["best"]], best, atol=0.0011)
 
 
 # Day 7: sampling

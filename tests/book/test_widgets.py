@@ -19,11 +19,18 @@ def test_it_fits_the_page(page, name):
     assert frame["x"] + frame["width"] <= page.viewport_size["width"]
 
 
+# What stands in a widget's place in print and without JavaScript.
+STILL = ":is(.table-wrapper, figure)"
 # Views that show every colour a widget has.
 VIEWS = {
     "attention-stepper": [{"step": step} for step in range(5)],
+    "head-atlas": [{"layer": 3, "head": 1, "what": what} for what in ("scores", "masked", "weights")],
+    "box-steps": [{"choice": choice, "step": 1} for choice in (0, 2)],
+    "depth-words": [{"sentence": 1, "position": 0}, {"sentence": 0, "position": 4}],
+    "norm-gate": [{"token": 1, "gate": -4}, {"token": 2, "power": -4}, {"token": 3, "power": 2, "gate": 6}],
     "rope-rotation": [{"layout": "halves", "query": 4, "key": 4}, {"layout": "neighbours", "query": 15, "key": 0}],
     "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],
+    "story-teller": [{"step": 0}, {"step": 20}],
     "sampling-sliders": [{}, {"temperature": 0}, {"top_k": 3}],
 }
 
@@ -44,19 +51,19 @@ def test_its_children_stand_in_for_it_in_print(page, name):
     live = widget.element.locator(".live")
     page.emulate_media(media="print")
     assert not live.is_visible()
-    assert page.locator(f"{name} > .table-wrapper").first.is_visible()
+    assert page.locator(f"{name} > {STILL}").first.is_visible()
     page.emulate_media(media="screen")
     assert live.is_visible()
 
 
 @every_widget
-def test_without_javascript_there_is_a_table(browser, book_url, name):
+def test_without_javascript_there_is_a_still(browser, book_url, name):
     context = browser.new_context(java_script_enabled=False, viewport={"width": 375, "height": 800})
     page = context.new_page()
     page.goto(book_url + WIDGETS[name])
-    table = page.locator(f"{name} > .table-wrapper")
-    assert table.is_visible()
-    assert table.bounding_box()["width"] <= 375
+    still = page.locator(f"{name} > {STILL}").first
+    assert still.is_visible()
+    assert still.bounding_box()["width"] <= 375
     context.close()
 
 

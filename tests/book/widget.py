@@ -5,8 +5,13 @@ from typing import Any
 
 WIDGETS = {
     "attention-stepper": "week1/day1.html",
+    "head-atlas": "week1/day1.html",
+    "box-steps": "week1/day6.html",
+    "depth-words": "week1/day5.html",
+    "norm-gate": "week1/day4.html",
     "rope-rotation": "week1/day2.html",
     "gqa-sharing": "week1/day3.html",
+    "story-teller": "index.html",
     "sampling-sliders": "week1/day7.html",
 }
 
@@ -17,7 +22,7 @@ class Widget:
     def __init__(self, page: Any, name: str) -> None:
         self.page, self.name = page, name
         page.goto(WIDGETS[name])
-        self.element = page.locator(name)
+        self.element = page.locator(name).first
         self.element.locator(".live").wait_for()
         self.address = page.url
 

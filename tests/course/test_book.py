@@ -31,7 +31,7 @@ PROGRAMS = {"lint-imports", "mdbook", "mypy", "pip", "pre-commit", "pytest", "py
 
 COLUMNS = 124  # that stand side by side where the page is as wide as it gets
 # What chapters print bold besides the terms that they explain.
-NO_TERMS = {"Needs", "GPU", "No positions at all"}
+NO_TERMS = {"Needs", "GPU", "Before", "After", "No positions at all"}
 
 
 def page_id(path: Path) -> str:

@@ -13,10 +13,15 @@ from itertools import pairwise
 import mlx.core as mx
 import numpy as np
 import pytest
+from book.generate.week1 import day6, heads
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT, TESTS
+from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.variants import load_variants
+
+load_solution()
+from tiny_llm_solution.tokenizer import ByteLevelBPE, byte_alphabet  # noqa: E402
 
 DAYS = load_course().week(1).days
 MINUTES = [sum(task.minutes for task in day.tasks) for day in DAYS]
@@ -78,6 +83,31 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
         "between `exp(11)` and `exp(12)`",
         lambda: last_below_infinity(mx.float16, range(20)) == 11,
     ),
+    ("week1/day1.md", "the model has six layers with six heads each", lambda: heads.habits().shape[:2] == (6, 6)),
+    ("week1/day1.md", "This is one **head** of 36", lambda: heads.habits()[..., 0].size == 36),
+    ("week1/day1.md", "It sits in layer 3 and is its head 0", lambda: heads.SHOWN == (3, 0)),
+    ("week1/day1.md", "Over 20 sentences", lambda: len(set(heads.SENTENCES)) == 20),
+    (
+        "week1/day1.md",
+        "48 % of the value of `blue`, 40 % of the value of `a`",
+        lambda: heads.example().weights[4].round(2).tolist()[2:4] == [0.4, 0.48],
+    ),
+    (
+        "week1/day1.md",
+        "head 1, is stricter still on our sentence",
+        lambda: heads.heads_of(heads.SENTENCE)[3].weights[1, 4, 3] > 0.95,
+    ),
+    (
+        "week1/day1.md",
+        "(layer 2, head 1) it becomes `1.38, 0, 0, 0, 0`",
+        lambda: round(heads.heads_of(heads.SENTENCE)[2].scores[1, 0, 0], 2) == 1.38,
+    ),
+    (
+        "week1/day1.md",
+        "becomes `3.83, 0, 0, 0, 0`",
+        lambda: round(heads.example().scores[0, 0], 2) == 3.83,
+    ),
+    ("week1/day1.md", "score with `blue` is -2.13", lambda: heads.example().products[2, 3] == -2.13),
     ("week1/day2.md", "Above 256, bfloat16", lambda: first_gap(mx.bfloat16) == 256),
     ("week1/day2.md", "above 2048, nor has float16", lambda: first_gap(mx.float16) == 2048),
     ("week1/day4.md", "which holds numbers up to 65504", lambda: mx.finfo(mx.float16).max == 65504),
@@ -119,3 +149,19 @@ def test_the_ranks_of_day_6_are_its_tokenizers() -> None:
             break
         place = next(i for i, pair in enumerate(pairwise(pieces)) if " ".join(pair) == best)
         pieces[place : place + 2] = ["".join(pieces[place : place + 2])]
+
+
+def test_the_steps_of_day_6_end_in_the_tokens_and_the_text() -> None:
+    """The last boxes of a word are its tokens; the last of a text is all of it, a step for each of its tokens."""
+    tokenizer, alphabet = ByteLevelBPE.from_file(TESTS / "week1" / "tokenizer.json"), byte_alphabet()
+    for word in day6.WORDS:
+        *steps, last = day6.merge_steps(word)
+        pieces = ["".join(alphabet[b] for b in tokenizer.token_bytes[i]) for i in tokenizer.encode(word)]
+        assert [box["text"] for box in last["boxes"]] == pieces
+        for before, after in pairwise([*steps, last]):
+            joined = sum("under" in box and bool(box["under"]) for box in before["boxes"])
+            assert len(before["boxes"]) - joined == len(after["boxes"])
+    for text in day6.TEXTS:
+        *_, last = steps = list(day6.stream_steps(text))
+        assert "".join(box["text"] for box in last["boxes"]).replace("\N{OPEN BOX}", " ") == text
+        assert len(steps) == len(tokenizer.encode(text))

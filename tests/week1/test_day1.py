@@ -183,25 +183,25 @@ def test_task_1_attention_sweep():
 
 
 def test_task_1_attention_five_tokens():
-    """The scores of "That is a blue dog" under a causal mask, as chapter 1.1 prints them."""
-    scores = [
-        [1.93, 1.49, 0.90, -2.11, 0.68],
-        [-1.23, -0.04, -1.60, -0.75, -0.69],
-        [-0.49, 0.24, -1.11, 0.09, -2.32],
-        [-0.22, -1.38, -0.40, 0.80, -0.62],
-        [-0.59, -0.06, -0.83, 0.33, -1.56],
+    """A trained head on "That is a blue dog", as chapter 1.1 shows it: its dot products over 8, a causal mask."""
+    products = [
+        [30.66, 28.53, 7.76, -7.41, 0.21],
+        [43.41, 39.32, 34.77, -1.80, -15.85],
+        [38.55, 60.15, 38.22, -2.13, -39.65],
+        [25.81, 52.50, 53.56, 32.35, 5.91],
+        [15.24, 22.85, 39.03, 40.44, 22.10],
     ]
     weights = [
         [1.0, 0.0, 0.0, 0.0, 0.0],
-        [0.2333, 0.7667, 0.0, 0.0, 0.0],
-        [0.2768, 0.5743, 0.1489, 0.0, 0.0],
-        [0.2032, 0.0637, 0.1697, 0.5634, 0.0],
-        [0.1569, 0.2665, 0.1234, 0.3937, 0.0595],
+        [0.6251, 0.3749, 0.0, 0.0, 0.0],
+        [0.0594, 0.8836, 0.0570, 0.0, 0.0],
+        [0.0158, 0.4429, 0.5057, 0.0357, 0.0],
+        [0.0205, 0.0530, 0.4005, 0.4777, 0.0483],
     ]
-    # Keys and values that are the identity matrix: the scores are the query, and the output is the weights.
-    eye = mx.eye(5)
-    output = attention.scaled_dot_product_attention_simple(mx.array(scores), eye, eye, 1.0, causal(5, 5, mx.float32))
-    case = 'float32, the five tokens "That is a blue dog", scale 1, causal mask'
+    # Keys and values that are the identity matrix: the products are the query, and the output is the weights.
+    eye, query = mx.eye(5), mx.array(products)
+    output = attention.scaled_dot_product_attention_simple(query, eye, eye, 0.125, causal(5, 5, mx.float32))
+    case = 'float32, the five tokens "That is a blue dog", scale 1/8, causal mask'
     compare(output, np.array(weights), mx.float32, 0.00006, case, 75)
 
 

@@ -1,45 +1,83 @@
 """How an answer comes about: what the embedded model would say if each of its layers were the last.
 
-A table of day 5. It is computed in float64, so that it is the same on every machine.
+A picture of day 5 to play with. It is computed in float64, so that it is the same on every machine.
 """
 
+from typing import Any
+
+import mlx.core as mx
 import numpy as np
-from book.generate.week1.widgets import TOKENS
-from tests.week1.formulas import linear64, rms_norm64
-from tests.week1.reference_model import block64, embedded_model
+from book.generate.week1.heads import SENTENCE, is_here, model, streams_of, tokens_of
+from tests.week1.formulas import linear64, rms_norm64, softmax64
+from tests.week1.reference_model import block64
 
 from tiny_llm_course.course.registry import Course
-from tiny_llm_course.dev.book.html import number, table
+from tiny_llm_course.dev.book.html import element, number, table, visible
 from tiny_llm_course.dev.book.parts import Parts, present
 from tiny_llm_course.paths import EMBEDDED_MODEL
 from tiny_llm_course.programs.packages import load_solution
-from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.rounding import Array64, to_float64
 
-SENTENCE = " ".join(TOKENS)
+SENTENCES = (
+    SENTENCE,
+    "Once upon a time there was a little",
+    "The cat sat on the",
+    "Tom was sad because he lost his",
+    "She opened the box and found a",
+)
+BEST = 4  # words a position, each with its probability
 
 
 def generated_parts(course: Course) -> Parts:
-    """The table, a part of day 5."""
-    return {("1.5", "depth"): depth_table()}
+    """The picture, a part of day 5; without the model, the old one."""
+    return {("1.5", "depth"): depth() if is_here() else present("1.5", "depth")}
 
 
-def depth_table() -> str:
-    """The likeliest next token at each depth and position of the sentence; without the model, the old table."""
-    old = present("1.5", "depth")
-    if old and not (EMBEDDED_MODEL / "model.safetensors").exists():
-        return old
+def depth() -> str:
+    """The likeliest next tokens after each layer, at each position; and the running sentence as a table."""
+    layers = range(model().config["num_hidden_layers"])
+    names = ["embedding", *(f"layer {layer}" for layer in layers)]
+    sentences = [_recorded(sentence) for sentence in SENTENCES]
+    first = sentences[0]
+    rows = [
+        [name, *(position[0][0] for position in words), size]
+        for name, words, size in zip(names, first["words"], _sizes(streams_of(SENTENCE)), strict=True)
+    ]
+    still = table("What the model would say next", ["after", *first["tokens"], "RMS"], rows)
+    return element("depth-words", {"depths": names, "sentences": sentences}, still)
+
+
+def _recorded(sentence: str) -> dict[str, Any]:
+    """The tokens of a sentence, and for each depth and position the likeliest words and how much each half added."""
     load_solution()
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
-    tokenizer, model = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json"), embedded_model()
-    embedding, norm = (to_float64(model.weights[f"model.{name}.weight"]) for name in ("embed_tokens", "norm"))
-    stream = embedding[tokenizer.encode(SENTENCE)][None]
-    rows = []
-    for layer in range(model.config["num_hidden_layers"] + 1):
-        if layer:
-            stream = block64(stream, model, "causal", layer - 1)
-        logits = linear64(rms_norm64(stream, norm, model.config["rms_norm_eps"]), embedding)[0]
-        said = [tokenizer.decode([int(token)]).strip() for token in logits.argmax(axis=-1)]
-        size = number(np.sqrt(np.mean(stream * stream)), 1)
-        rows.append([f"layer {layer}" if layer else "embedding", *said, size])
-    return table("What the model would say next", ["after", *TOKENS, "RMS"], rows) + "\n"
+    tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")
+
+    def word(token: int) -> str:
+        return visible(str(tokenizer.decode([token])))
+
+    weights, eps = model().weights, model().config["rms_norm_eps"]
+    embedding, norm = (to_float64(weights[f"model.{name}.weight"]) for name in ("embed_tokens", "norm"))
+    streams, words = streams_of(sentence), []
+    for stream in streams:
+        shares = softmax64(linear64(rms_norm64(stream, norm, eps), embedding), -1)
+        best = np.argsort(-shares, axis=-1, kind="stable")[:, :BEST]
+        words.append(
+            [[[word(int(t)), round(float(p[t]), 3)] for t in row] for row, p in zip(best, shares, strict=True)]
+        )
+    added = [_added(streams[layer], streams[layer + 1], layer) for layer in range(len(streams) - 1)]
+    return {"tokens": [word(token) for token in tokens_of(sentence)], "words": words, "added": added}
+
+
+def _added(before: Array64, after: Array64, layer: int) -> list[list[float]]:
+    """The RMS of what attention and the MLP of a layer add, at each position."""
+    silent = f"model.layers.{layer}.mlp.down_proj.weight"
+    without = model().with_weights(**{silent: mx.zeros_like(model().weights[silent])})
+    between = block64(before[None], without, "causal", layer)[0]
+    halves = (between - before, after - between)
+    return [[round(float(np.sqrt(np.mean(half[i] ** 2))), 2) for half in halves] for i in range(len(before))]
+
+
+def _sizes(streams: list[Array64]) -> list[str]:
+    return [number(float(np.sqrt(np.mean(stream * stream))), 1) for stream in streams]

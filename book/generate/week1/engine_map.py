@@ -18,7 +18,7 @@ LAYER: tuple[Box, ...] = (("norm", "1.4"), ("attention", "1.1", ATTENTION), ("no
 ENGINE: tuple[Box, ...] = (
     ("tokens", "1.6"),
     ("embedding", "1.5"),
-    ("layer, many times", "1.5", LAYER),
+    ("layers", "1.5", LAYER),
     ("norm", "1.4"),
     ("logits", "1.5"),
     ("sampler", "1.7"),

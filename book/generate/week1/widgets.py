@@ -9,38 +9,34 @@ import tomllib
 from typing import Any
 
 import numpy as np
-from tests.week1.formulas import attention64, causal64, rope64, softmax64
+from book.generate.week1 import heads
+from tests.week1.formulas import rms_norm64, rope64, silu64, softmax64
 
 from tiny_llm_course.course.registry import Course
-from tiny_llm_course.dev.book.html import element, number, table
+from tiny_llm_course.dev.book.html import element, number, table, visible
 from tiny_llm_course.dev.book.parts import Parts, present
 from tiny_llm_course.paths import EMBEDDED_MODEL
 from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.rounding import Array64
 
-TOKENS = ("That", "is", "a", "blue", "dog")
-# Day 1's five tokens. The scores of these queries and keys, over root 4, are those that its chapter prints.
-QUERY = [
-    [0.86, -1.47, 1.08, -0.06],
-    [-0.72, 0.31, 0.57, 1.3],
-    [0.76, 0.31, -0.54, 1.32],
-    [-0.61, -0.3, -1.13, 0.23],
-    [0.35, 0.4, -0.48, 0.85],
-]
-KEY = [
-    [1.09, -1.87, 0.11, -0.89],
-    [1.57, 0.06, 1.59, 0.09],
-    [0.76, -0.64, 0.08, -1.93],
-    [-0.23, 1.42, -1.83, -0.82],
-    [-1.13, -0.47, 1.39, -2.19],
-]
-VALUE = [[1, 0, 0.5, -1], [0, 1, -0.5, 1], [0.5, -1, 1, 0], [-1, 0.5, 1, 2], [2, 1, -1, 0.5]]
+TOKENS = tuple(heads.SENTENCE.split())
 # Day 3's models: layers, query heads, key-value heads, D, and a power of two of tokens that they take.
 MODELS = {"Qwen3-0.6B": (28, 16, 8, 128, 32768), "Qwen3-4B": (36, 32, 8, 128, 32768)}
 # Day 2's query, which is its key as well: two pairs.
 PAIRS, BASE, POSITIONS = [[1, 0], [1, 0]], 100, 16
-# Day 7's prompt, how many of its continuations have a name, and how far a logit may be off on another machine.
-PROMPT, NAMED, CLOSE = "That is a blue", 12, 0.01
+# Day 4's vectors, gates and what stands behind the gates, as its sessions have them.
+VECTORS: list[list[float]] = [
+    [1, -1, 1, 1],
+    [2, -4, 4, 8],
+    [0.02, -0.04, 0.04, 0.08],
+    [200, -400, 400, 800],
+    [3, 1, -3, -9],
+]
+GATES: list[float] = [4, -4, 0, 1, -9]
+UPS: list[float] = [0.5, 2, 3, -1, 5]
+EPS = 1e-5
+# Day 7's prompt, how many of its continuations have a bar, and how far a logit may be off on another machine.
+PROMPT, SHOWN, CLOSE = "That is a blue", 12, 0.01
 
 
 def generated_parts(course: Course) -> Parts:
@@ -49,22 +45,20 @@ def generated_parts(course: Course) -> Parts:
         ("1.1", "attention-stepper"): attention_stepper(),
         ("1.2", "rope-rotation"): rope_rotation(),
         ("1.3", "gqa-sharing"): gqa_sharing(),
+        ("1.4", "norm-gate"): norm_gate(),
         ("1.7", "sampling-sliders"): sampling_sliders(),
     }
 
 
 def attention_stepper() -> str:
-    """Row `a`, step by step."""
-    query, key, value = (np.array(rows) for rows in (QUERY, KEY, VALUE))
-    row = TOKENS.index("a")
-    scores = query @ key.T
-    scaled = scores / 2
-    masked = scaled + causal64(5, 5)
-    steps = {"scores": scores, "scaled by 1 / √4": scaled, "mask": masked, "softmax": softmax64(masked, -1)}
-    output = ", ".join(number(x) for x in attention64(query, key, value, mask=causal64(5, 5))[row])
+    """Row `dog`, step by step: the head of `heads.example`."""
+    if not heads.is_here():
+        return present("1.1", "attention-stepper")
+    found, row = heads.example(), TOKENS.index("dog")
+    steps = {"scores": found.products, "scaled by 1 / √64": found.scores, "softmax": found.weights}
     rows = [[name, *map(number, step[row])] for name, step in steps.items()]
-    caption = f"Attention of the query “a”, step by step, with a causal mask. Its output: {output}."
-    data = {"tokens": TOKENS, "query": QUERY, "key": KEY, "value": VALUE}
+    caption = "Attention of the query “dog”, step by step. The mask forbids it nothing: no token comes later."
+    data = {"tokens": TOKENS, **{name: getattr(found, name).tolist() for name in ("query", "key", "value", "products")}}
     return element("attention-stepper", data, table(caption, ["step", *TOKENS], rows))
 
 
@@ -91,16 +85,31 @@ def gqa_sharing() -> str:
     names = ("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings")
     models = {EMBEDDED_MODEL.name: tuple(recipe[name] for name in names), **MODELS}
     rows, data = [], []
-    for name, (layers, heads, own, dims, context) in models.items():
-        for kv_heads in (heads, own, 1):
+    for name, (layers, queries, own, dims, context) in models.items():
+        for kv_heads in (queries, own, 1):
             count = 2 * layers * kv_heads * dims * 2
-            rows.append([name, str(heads), str(kv_heads), f"{count:,}", f"{count * 2048 / 2**20:g} MiB"])
+            rows.append([name, str(queries), str(kv_heads), f"{count:,}", f"{count * 2048 / 2**20:g} MiB"])
         data.append(
-            {"name": name, "layers": layers, "heads": heads, "kv_heads": own, "head_dim": dims, "context": context}
+            {"name": name, "layers": layers, "heads": queries, "kv_heads": own, "head_dim": dims, "context": context}
         )
     caption = "Bytes of the keys and values that are kept, in two-byte numbers"
     head = ["model", "query heads", "key-value heads", "a token", "2048 tokens"]
     return element("gqa-sharing", {"bytes": 2, "models": data}, table(caption, head, rows))
+
+
+def norm_gate() -> str:
+    """Each token's vector before and after the norm, and what its gate lets through."""
+    rows = []
+    for token, vector, gate, up in zip(TOKENS, VECTORS, GATES, UPS, strict=True):
+        normed = rms_norm64(np.array(vector), np.ones(4), EPS)
+        opened = float(silu64(np.array(gate)))
+        texts = [", ".join(f"{x:g}" for x in vector), ", ".join(number(x, 4) for x in normed)]
+        rows.append([token, *texts, f"{gate:g}", number(opened, 3), number(opened * up, 3)])
+    data = {"tokens": TOKENS, "vectors": VECTORS, "gates": GATES, "ups": UPS, "eps": EPS}
+    head = ["token", "x", "norm(x)", "gate", "silu(gate)", "silu(gate) · up"]
+    return element(
+        "norm-gate", data, table("What the norm makes of a vector, and what a gate lets through", head, rows)
+    )
 
 
 def sampling_sliders() -> str:
@@ -121,15 +130,15 @@ def sampling_sliders() -> str:
     shares = [softmax64(np.array(column[0], dtype=np.float64), -1) for column in columns.values()]
     rows = [
         [token, number(data["logits"][i]), *(number(share[i], 3) for share in shares)]
-        for i, token in enumerate(data["tokens"])
+        for i, token in enumerate(data["tokens"][:SHOWN])
     ]
-    rows.append([f"{logits.size - NAMED} others", "", *(number(share[NAMED:].sum(), 3) for share in shares)])
+    rows.append([f"{logits.size - SHOWN} others", "", *(number(share[SHOWN:].sum(), 3) for share in shares)])
     caption = f"The likeliest tokens after “{PROMPT}”, by the model that comes with the course"
     return element("sampling-sliders", data, table(caption, ["token", "logit", *columns], rows))
 
 
 def next_token_logits() -> dict[str, Any]:
-    """All logits after the prompt, from the largest down, and the texts of the first; a space is shown as ␣.
+    """All logits after the prompt, from the largest down, and the texts of these tokens; a space is shown as ␣.
 
     Machines differ in the last digits, so the logits in the book stay as long as they are close. They stay too where
     the model is not there to be asked.
@@ -146,7 +155,11 @@ def next_token_logits() -> dict[str, Any]:
     logits = np.array(engine.model(mx.array([engine.encode(PROMPT)]))[0, -1].astype(mx.float32), dtype=np.float64)
     order = np.argsort(-logits, kind="stable")
     found = logits[order]
-    if old.get("prompt") == PROMPT and len(old["logits"]) == len(found) and np.allclose(old["logits"], found, 0, CLOSE):
+    if (
+        (old.get("prompt"), old.get("shown")) == (PROMPT, SHOWN)
+        and len(old["logits"]) == len(found)
+        and np.allclose(old["logits"], found, 0, CLOSE)
+    ):
         return old
-    texts = [engine.tokenizer.decode([int(token)]).replace(" ", "␣") for token in order[:NAMED]]
-    return {"prompt": PROMPT, "tokens": texts, "logits": [round(float(logit), 3) for logit in found]}
+    texts = [visible(engine.tokenizer.decode([int(token)])) for token in order]
+    return {"prompt": PROMPT, "shown": SHOWN, "tokens": texts, "logits": [round(float(logit), 3) for logit in found]}

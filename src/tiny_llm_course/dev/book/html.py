@@ -29,6 +29,11 @@ def table(caption: str, head: list[str], rows: list[list[str]]) -> str:
     return "\n".join([*lines, "</tbody></table></div>"])
 
 
+def visible(text: str) -> str:
+    """A token's text as it is shown: a space as ␣, what cannot be printed as a dot."""
+    return "".join(letter if letter.isprintable() else "\N{MIDDLE DOT}" for letter in text.replace(" ", "\N{OPEN BOX}"))
+
+
 def number(x: float, digits: int = 2) -> str:
     """As the widgets write numbers: a real minus, no minus zero."""
     if np.isinf(x):

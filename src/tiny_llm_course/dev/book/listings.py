@@ -13,6 +13,7 @@ from ...course.places import name_of
 from ...course.registry import Course, load_course
 from ...paths import BOOK, LEARNER, ROOT, SOLUTION, make_importable
 from ...source.languages import language_of_target
+from .legend import legend_parts
 from .measured import measured_parts
 from .parts import FOLDER, Parts, as_files, parts_in, present_files
 from .quizzes import quiz_parts
@@ -24,11 +25,13 @@ DUNDER = re.compile(r"(?<![\w`])(__\w+?__)(?!\w)")
 def generated_parts(course: Course) -> Parts:
     """The text of every generated part.
 
-    A day has its minutes, files and tasks (`tasks`), `signature-2` and `hints-2` of each task, its `quiz`, and what its
-    measurement found (`measured`). The course has its `hours`. What the scripts of a week make has names of their own.
+    A day has its minutes and files (`time`), its `tasks`, `signature-2` and `hints-2` of each task, its `quiz`, and
+    what its measurement found (`measured`). The course has its `hours` and the legend of the pictures. What the scripts
+    of a week make has names of their own.
     """
-    parts = {("course", "hours"): _hours(course)}
+    parts = {("course", "hours"): _hours(course)} | legend_parts()
     for day in course.days():
+        parts[day.name, "time"] = f"**Time** {_minutes(day)} minutes. **You edit** {_files(day)}.\n"
         parts[day.name, "tasks"] = _tasks(day)
         for task in day.tasks:
             parts[day.name, f"signature-{task.number}"] = _signature(task)
@@ -100,12 +103,11 @@ def _length(minutes: int) -> str:
 
 
 def _tasks(day: Day) -> str:
-    files = _files(day)
     rows = [
         f"| [{task.label}](#task-{task.id.replace('.', '-')}) | {_name(task)} | {task.minutes} |" for task in day.tasks
     ]
     head = ["| Task | You write | Minutes |", "|---|---|---|"]
-    return "\n".join([f"**Time** {_minutes(day)} minutes. **You edit** {files}.", "", *head, *rows, ""])
+    return "\n".join([*head, *rows, ""])
 
 
 def _name(task: Task) -> str:

@@ -11,13 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .drawing import ROLES
 from .tex import BadFormula, Formula, formulas
 
 # Refuses what is unknown or doubtful, and gives MathML beside the HTML, for those who listen.
 RENDER = """
 function renderAll(formulas) {
   return JSON.stringify(formulas.map(([tex, displayMode]) => {
-    const options = { displayMode, throwOnError: true, strict: "error", output: "htmlAndMathml" };
+    const options = {
+      displayMode, throwOnError: true, output: "htmlAndMathml", macros: ROLES,
+      trust: ({ command }) => command === "\\\\htmlClass",
+      strict: (code) => code === "htmlExtension" ? "ignore" : "error",
+    };
     try {
       return { html: katex.renderToString(tex, options) };
     } catch (error) {
@@ -26,6 +31,8 @@ function renderAll(formulas) {
   }));
 }
 """
+# \query{Q} has the colour that queries have in the whole book, and so on.
+MACROS = {f"\\{role}": rf"\htmlClass{{role-{role}}}{{#1}}" for role in ROLES}
 # What Markdown would read as its own, within text that is HTML already.
 MARKDOWN = {ord(sign): f"&#{ord(sign)};" for sign in "*_`[]|\\~'\"!$:^=+#()-.{}"}
 
@@ -45,7 +52,7 @@ def render(found: list[tuple[str, bool]], katex: str) -> dict[tuple[str, bool], 
         raise NoEngine("formulas need the package mini-racer: pdm install") from None
     with mini_racer() as engine:  # without the with-block Python may hang when it ends
         engine.eval(katex)
-        engine.eval(RENDER)
+        engine.eval(f"const ROLES = {json.dumps(MACROS)};" + RENDER)
         answers = json.loads(str(engine.eval(f"renderAll({json.dumps(found)})")))
     return {
         (tex, display): answer["html"]

@@ -1,26 +1,67 @@
-"""What the book shows of the measurements: our own run of each, from the record beside it."""
+"""What the book shows of the measurements: our own run of each, from the record beside it, as a chart and a table.
 
+A measurement says in `CHART` what is drawn: "lines" over its first column or "bars" for it, what the upright axis is,
+and which columns.
+"""
+
+import ast
 import datetime
 import json
+from pathlib import Path
 from typing import Any
 
 from ...course.registry import Course
 from ...measuring.benches import measurements
 from ...measuring.clock import number
 from ...measuring.machine import in_words
+from ...source.parsing import parse
+from .drawing import Canvas, bars, lines
 from .parts import Parts
 
 
 def measured_parts(course: Course) -> Parts:
     """A table and where it comes from, for each measurement that is recorded."""
     recorded = [measurement for measurement in measurements(course) if measurement.record.is_file()]
-    return {(m.name, "measured"): _page(json.loads(m.record.read_text(encoding="utf-8"))) for m in recorded}
+    return {
+        (m.name, "measured"): _page(json.loads(m.record.read_text(encoding="utf-8")), _chart_of(m.file))
+        for m in recorded
+    }
 
 
-def _page(found: dict[str, Any]) -> str:
+Chart = tuple[str, str, tuple[str, ...]]
+
+
+def _chart_of(file: Path) -> Chart | None:
+    """What the measurement wants drawn; it is read and not run, for it imports the learner's package."""
+    for node in parse(file.read_bytes()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CHART":
+            chart: Chart = ast.literal_eval(node.value)
+            return chart
+    return None
+
+
+def _drawn(found: dict[str, Any], chart: Chart) -> str:
+    kind, axis, names = chart
+    first, *_ = found["columns"]
+    columns = {name: [row[found["columns"].index(name)] for row in found["rows"]] for name in names}
+    across = [row[0] for row in found["rows"]]
+    canvas = Canvas()
+    if kind == "lines":
+        lines(canvas, across, columns, (first, axis), number)
+    else:
+        for name, values in columns.items():
+            named = {f"{first} {x}" if isinstance(x, int) else x: y for x, y in zip(across, values, strict=True)}
+            bars(canvas, named, number, y=canvas.bottom + (14 if canvas.bottom else 0), heading=name)
+    about = "; ".join(f"{name}: {', '.join(map(number, values))}" for name, values in columns.items())
+    where = ", ".join(map(number, across))
+    return canvas.figure(f"measured-{found['day'].replace('.', '-')}", found["title"], f"For {first} {where}. {about}.")
+
+
+def _page(found: dict[str, Any], chart: Chart | None) -> str:
     rows = [[number(cell) for cell in row] for row in found["rows"]]
     sides = [":--" if isinstance(cell, str) and not i else "--:" for i, cell in enumerate(found["rows"][0])]
-    lines = [found["columns"], sides, *rows]
+    table = [found["columns"], sides, *rows]
     day = datetime.date.fromisoformat(found["date"])
     where = f"*Our solution on {day.day} {day:%B} {day.year}: {in_words(found['machine'])}.*"
-    return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", where, ""])
+    drawn = [_drawn(found, chart)] if chart else []
+    return "\n".join([*drawn, *(f"| {' | '.join(line)} |" for line in table), "", where, ""])

@@ -1,0 +1,120 @@
+"""Day 1's pictures: one head of the embedded model, large, and all of them, small."""
+
+import numpy as np
+from book.generate.week1.heads import PLACES, SENTENCE, SHOWN, example, habits, heads_of, is_here
+from tests.week1.formulas import causal64
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import TIMES, Canvas, matrix, squares, strips
+from tiny_llm_course.dev.book.html import element, number
+from tiny_llm_course.dev.book.parts import Parts, present
+
+TOKENS = SENTENCE.split()
+FUTURE = causal64(len(TOKENS), len(TOKENS)) < 0
+DOG = TOKENS.index("dog")
+
+
+def generated_parts(course: Course) -> Parts:
+    """The pictures. Without the model, those that are there stay."""
+    drawn = {"weights": weights, "products": products, "carries": carries, "head-atlas": atlas}
+    drawn |= {"habit-before": lambda: habit(1), "habit-two": lambda: habit(2)}
+    return {("1.1", name): draw() if is_here() else present("1.1", name) for name, draw in drawn.items()}
+
+
+def habit(place: int) -> str:
+    """How much of its weight the head that is followed gives to one of `PLACES`, in words."""
+    return f"{100 * habits()[SHOWN][place]:.0f} %\n"
+
+
+def weights() -> str:
+    """What each token reads."""
+    canvas, shares = Canvas(), example().weights
+    matrix(canvas, shares, TOKENS, TOKENS, "weights", digits=4, hidden=FUTURE, lit=DOG)
+    layer, head = SHOWN
+    title = f"Who reads whom: layer {layer}, head {head} of the model that comes with the course"
+    caption = (
+        "A row is a token that reads, a column one that is read; each row adds up to 1. <b>dog</b> takes "
+        f"{100 * shares[DOG, 3]:.0f} % from <b>blue</b> and {100 * shares[DOG, 2]:.0f} % from <b>a</b>. "
+        "A dot: not allowed, for that token comes later."
+    )
+    return canvas.figure("weights-1-1", title, _rows(shares, 4, FUTURE), caption)
+
+
+def products() -> str:
+    """The dot products of all queries with all keys."""
+    canvas, found = Canvas(), example().products
+    matrix(canvas, found, TOKENS, TOKENS, None, digits=2, lit=DOG)
+    title = "The dot product of each query, a row, with each key, a column"
+    caption = "A row is a query, a column a key. Filled: above zero. Hollow: below. The size says how far."
+    return canvas.figure("products-1-1", title, _rows(found, 2), caption)
+
+
+def carries() -> str:
+    """What `dog` takes home: each value times its weight, and their sum."""
+    canvas, found = Canvas(), example()
+    parts = found.weights[DOG][:, None] * found.value
+    names = [f"{number(share)} {TIMES} {token}" for share, token in zip(found.weights[DOG], TOKENS, strict=True)]
+    strips(canvas, np.vstack([parts, parts.sum(axis=0)]), [*names, "sum"], "value", total=True)
+    lengths = ", ".join(f"{number(float(np.linalg.norm(p)))} of {t}" for p, t in zip(parts, TOKENS, strict=True))
+    title = "What dog takes from each token: its value, 64 numbers, times the weight"
+    about = f"Five strips of 64 bars and their sum. As arrows they are as long as {lengths}."
+    caption = (
+        "Each strip is a value, 64 numbers, times its weight. The last is their sum: what this head hands to "
+        "<b>dog</b>. It is nearly all <b>blue</b> and <b>a</b>."
+    )
+    return canvas.figure("carries-1-1", title, about, caption)
+
+
+def atlas() -> str:
+    """Every head on the sentence, with its scores and weights for the widget, and its habits on many sentences."""
+    layers, usual = heads_of(SENTENCE), habits()
+    canvas, size, step = Canvas(), 8.6, 53.0
+    for head in range(len(layers[0].weights)):
+        canvas.text(54 + head * step + size * 2.5, 14, f"head {head}", "small", "middle")
+    for layer, heads in enumerate(layers):
+        level = 22 + layer * step
+        canvas.text(48, level + size * 2.5 + 4, f"layer {layer}", "small", "end")
+        for head, shares in enumerate(heads.weights):
+            left = 54 + head * step
+            canvas.rect(
+                left - 1,
+                level - 1,
+                5 * size + 2,
+                5 * size + 2,
+                "frame role-weights" * ((layer, head) == SHOWN) or "axis",
+            )
+            squares(canvas, left, level, shares, size, "weights", 1.0, FUTURE)
+    title = f"All {len(layers)} x {len(layers[0].weights)} heads of the model on the same sentence"
+    about = "Small squares as in the large picture above, a map for each head. No two are alike."
+    still = canvas.figure("atlas-1-1", title, about, "Each map is one head, as the large one above: rows read columns.")
+    data = {
+        "tokens": TOKENS,
+        "shown": SHOWN,
+        "places": PLACES,
+        "heads": [
+            [
+                {"scores": _rounded(s, 2), "weights": _rounded(w, 3), "habits": _rounded(h, 2)}
+                for s, w, h in zip(heads.scores, heads.weights, usual[layer], strict=True)
+            ]
+            for layer, heads in enumerate(layers)
+        ],
+    }
+    return element("head-atlas", data, still.rstrip("\n"))
+
+
+def _rows(numbers: np.ndarray, digits: int, hidden: np.ndarray | None = None) -> str:
+    """A picture's numbers in words: what a screen reader reads."""
+    rows = []
+    for i, token in enumerate(TOKENS):
+        cells = [
+            f"{column} {number(numbers[i, j], digits)}"
+            for j, column in enumerate(TOKENS)
+            if hidden is None or not hidden[i, j]
+        ]
+        rows.append(f"{token}: {', '.join(cells)}.")
+    return " ".join(rows)
+
+
+def _rounded(numbers: np.ndarray, digits: int) -> list[list[float]] | list[float]:
+    found: list[list[float]] | list[float] = (numbers.round(digits) + 0.0).tolist()
+    return found

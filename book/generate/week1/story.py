@@ -1,0 +1,49 @@
+"""The story of the front page, token by token, with what else the embedded model thought of at each place.
+
+The model wrote it in float64, drawn at temperature 0.7. One pass over it gives the probabilities of all its tokens, so
+nothing is drawn anew here.
+"""
+
+from html import escape
+
+import numpy as np
+from book.generate.week1.heads import is_here, model, tokens_of
+from tests.week1.formulas import softmax64
+from tests.week1.reference_model import model64
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.html import element
+from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.paths import EMBEDDED_MODEL
+from tiny_llm_course.programs.packages import load_solution
+
+PROMPT = "Once upon a time"
+STORY = (
+    ", there was a little girl named Lily. She loved to play outside in the park with her friends. One day, while "
+    "playing, she found a book"
+)
+BEST = 4  # of the model's ideas for each place
+
+
+def generated_parts(course: Course) -> Parts:
+    """The story, a part of week 1; without the model, the one that is there."""
+    return {("1", "story"): story() if is_here() else present("1", "story")}
+
+
+def story() -> str:
+    """Each token of the story, its probability, and the likeliest ones at its place."""
+    load_solution()
+    from tiny_llm_solution.tokenizer import ByteLevelBPE
+
+    tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")
+    prompt, ids = tokens_of(PROMPT), tokens_of(PROMPT + STORY)
+    shares = softmax64(model64(np.array([ids]), model())[0], -1)
+    steps = []
+    for place in range(len(prompt), len(ids)):
+        before = shares[place - 1]
+        best = [int(token) for token in np.argsort(-before, kind="stable")[:BEST]]
+        said = [[str(tokenizer.decode([token])), round(float(before[token]), 3)] for token in (ids[place], *best)]
+        steps.append({"said": said[0], "best": said[1:]})
+    told = escape(tokenizer.decode(ids[len(prompt) :]))
+    still = f'<figure class="drawn"><p><b>{PROMPT}</b>{told} ...</p></figure>'
+    return element("story-teller", {"prompt": PROMPT, "steps": steps}, still)

@@ -1,0 +1,20 @@
+"use strict";
+
+// mdBook's own frame of a page, mended for those who do not see it or use no mouse: what opens the contents is a label
+// that claims to be a button, and the bar at the top is in no landmark.
+
+(() => {
+  document.getElementById("mdbook-menu-bar")?.setAttribute("role", "banner");
+  const label = document.getElementById("mdbook-sidebar-toggle");
+  const box = document.getElementById("mdbook-sidebar-toggle-anchor");
+  if (!label || !box) return;
+  const button = document.createElement("button");
+  for (const { name, value } of label.attributes) if (name !== "for") button.setAttribute(name, value);
+  button.type = "button";
+  button.append(...label.childNodes);
+  label.replaceWith(button);
+  const tell = () => button.setAttribute("aria-expanded", String(box.checked));
+  box.addEventListener("change", tell);
+  button.addEventListener("click", () => box.click());
+  tell();
+})();

@@ -1,0 +1,11 @@
+"""Figures of the book, drawn as SVG from arrays: grids, charts, boxes with arrows. A new one is a few lines.
+
+Each function draws on a `Canvas`; its `figure` is what a chapter includes.
+"""
+
+from .canvas import ROLES, Canvas
+from .charts import bars, lines
+from .flow import TIMES, flow
+from .grids import matrix, squares, strips
+
+__all__ = ["ROLES", "TIMES", "Canvas", "bars", "flow", "lines", "matrix", "squares", "strips"]

@@ -1,0 +1,39 @@
+"""The legend of the figure language: what has a colour, and how an array is drawn."""
+
+import numpy as np
+
+from .drawing import ROLES, Canvas, matrix
+from .parts import Parts
+
+
+def legend_parts() -> Parts:
+    """Parts of the course: `roles`, a table, and `squares`, a small array."""
+    return {("course", "roles"): _roles(), ("course", "squares"): _squares()}
+
+
+def _roles() -> str:
+    """Each role as it looks in a sentence, in a formula's letter, as a box and as a square."""
+    rows = []
+    for role, (letter, meaning) in ROLES.items():
+        looks = f"role-{role}"
+        drawn = (
+            '<svg viewBox="0 0 92 26" width="92" height="26" role="img"><title>a box, an arrow, a square</title>'
+            f'<rect x="2" y="3" width="30" height="20" rx="4" class="frame {looks}"/>'
+            f'<polyline points="36,13 58,13" class="line {looks}"/>'
+            f'<polygon points="64,13 57,9 57,17" class="head {looks}"/>'
+            f'<rect x="70" y="5" width="16" height="16" class="fill {looks}"/></svg>'
+        )
+        cells = [f'<span class="{looks}">{role}</span>', f'<span class="{looks}"><i>{letter}</i></span>']
+        cells += [f'<span class="drawn">{drawn}</span>', meaning]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(["| In a sentence | Letter | In a picture | What it is |", "|---|---|---|---|", *rows, ""])
+
+
+def _squares() -> str:
+    canvas, values = Canvas(), np.array([[4.0, 1.0, 0.25], [-4.0, -1.0, 0.0]])
+    hidden = np.array([[False, False, False], [False, False, True]])
+    matrix(canvas, values, ["row 0", "row 1"], ["column 0", "column 1", "column 2"], None, hidden=hidden)
+    about = (
+        "Filled squares of three sizes for 4, 1 and a quarter; hollow ones for -4 and -1; a dot for what is forbidden."
+    )
+    return canvas.figure("squares-course", "An array of two rows and three columns", about)
