@@ -12,12 +12,13 @@ from ..course.findings import Kind
 from ..course.nouns import Task
 from ..course.registry import load_course
 from ..course.selection import one_task
-from ..grading.console import INTERRUPTED
 from ..grading.day import grade_day
 from ..grading.report import Room, facts, faults, report_heading, report_results, verdict
 from ..learner import progress
 from ..paths import LEARNER, ROOT
 from ..terminal.screen import say
+
+INTERRUPTED = 130  # the console's exit code after Ctrl-C
 
 
 @click.command(short_help="Look at a task's failing case in Python.")

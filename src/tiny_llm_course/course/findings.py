@@ -102,6 +102,14 @@ class CheckFailed(AssertionError):
         self.finding = finding
 
 
+def message_of(error: BaseException) -> str:
+    """What an exception says; the learner's own may raise another one instead."""
+    try:
+        return str(error)
+    except Exception:
+        return "(its message cannot be printed)"
+
+
 def shortened(line: str) -> str:
     """A line that fits the screen and does nothing to the terminal."""
     line = "".join(c if c.isprintable() else "?" for c in line)

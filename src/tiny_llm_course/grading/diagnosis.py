@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from ..course.findings import WIDTH, CheckFailed, Finding, Kind, shortened
+from ..course.findings import WIDTH, CheckFailed, Finding, Kind, message_of, shortened
 from ..course.nouns import Task
 from ..course.places import module_path
 from ..course.registry import load_course
@@ -134,11 +134,7 @@ def _relative(frame: traceback.FrameSummary) -> str:
 
 def first_line(error: BaseException) -> str:
     """The first line of an error's message that says something, with paths as seen from the checkout."""
-    try:
-        message = str(error)
-    except Exception:
-        return "(its message cannot be printed)"
-    beginning = message[: 100 * WIDTH].strip()  # of perhaps a hundred million characters
+    beginning = message_of(error)[: 100 * WIDTH].strip()  # of perhaps a hundred million characters
     line = (beginning.splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", "")
     return shortened(line + _suggestion(error))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..course.findings import CheckFailed as CheckFailed
 from ..course.findings import Finding as Finding
 from ..course.findings import Kind as Kind
+from ..course.findings import message_of
 from ..paths import ROOT
 from ..programs.packages import NotImportable
 
@@ -26,16 +27,16 @@ def raises_error(kind: type[Exception], case: str, *words: str) -> Iterator[None
     try:
         yield
     except kind as error:
-        missing = [word for word in words if word not in str(error)]
+        missing = [word for word in words if word not in message_of(error)]
         if not missing:
             return
         headline = f"the {kind.__name__}'s message does not mention {', '.join(missing)}"
-        raise CheckFailed(Finding(Kind.NO_ERROR, headline, (f"got       {error}",), case)) from error
+        raise CheckFailed(Finding(Kind.NO_ERROR, headline, (f"got       {message_of(error)}",), case)) from error
     except (CheckFailed, NotImportable, NotImplementedError):
         raise
     except Exception as error:
         headline = f"raised {type(error).__name__}, expected {name}"
-        raise CheckFailed(Finding(Kind.NO_ERROR, headline, (f"got       {error}",), case)) from error
+        raise CheckFailed(Finding(Kind.NO_ERROR, headline, (f"got       {message_of(error)}",), case)) from error
     raise CheckFailed(Finding(Kind.NO_ERROR, f"no error was raised, expected {name}", (), case))
 
 
@@ -43,7 +44,7 @@ def course_fault(error: BaseException, case: str = "") -> Finding:
     """The finding of a check that failed in itself, with its place: its author must mend it."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if TESTS in Path(frame.filename).parents]
     place = f" ({Path(own[-1].filename).relative_to(ROOT).as_posix()}:{own[-1].lineno})" if own else ""
-    what = f"{type(error).__name__}: {error}".rstrip(": ").partition("\n")[0]
+    what = f"{type(error).__name__}: {message_of(error)}".rstrip(": ").partition("\n")[0]
     return Finding(Kind.COURSE, f"a check of the course failed in itself, not your code: {what}{place}", case=case)
 
 
