@@ -253,7 +253,9 @@ CASES: dict[str, Case] = {
     ),
     "the streams closed": Case((MEAN, f"✗ {LINE}"), line="import os; os.closerange(0, 3); raise ValueError"),
     "every descriptor closed": Case((MEAN, f"✗ {LINE}: "), line="import os; os.closerange(0, 99)"),
-    "it asks a question": Case((*LINE_FAILS, "asks for input(), and there is no terminal to answer on"), line="input('Your name? ')"),
+    "it asks a question": Case(
+        (*LINE_FAILS, "asks for input(), and there is no terminal to answer on"), line="input('Your name? ')"
+    ),
     # Errors.
     "a huge message": Case((*LINE_FAILS, "raised ValueError: xxx"), line="raise ValueError('x' * 5_000_000)"),
     "a message of control characters": Case(

@@ -124,7 +124,7 @@ def merge_formula(symbols, ranks):
 
 
 def check_merge(symbols, pairs, expected, ranks=None):
-    """`pairs` in the order in which they were learned, as in "b+l l+u"; their places are their ranks if none are given."""
+    """`pairs` in the order in which they were learned, as in "b+l l+u", which is their rank if none are given."""
     ranks = ranks or {tuple(pair.split("+")): rank for rank, pair in enumerate(pairs.split())}
     case = f"the word {words(''.join(symbols))} in {len(symbols)} pieces, pairs by rank: {pairs or 'none'}"
     given = list(symbols)
