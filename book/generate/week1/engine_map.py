@@ -3,9 +3,9 @@
 Lists of links, arranged by `book/widgets/engine-map.css`: they wrap on a narrow page, and need no script.
 """
 
+import posixpath
 from collections.abc import Iterator
 from html import escape
-from pathlib import PurePosixPath
 
 from tiny_llm_course.course.nouns import Day
 from tiny_llm_course.course.registry import Course
@@ -67,6 +67,8 @@ def _link(name: str, made: Day, today: Day | None) -> str:
         order = (made.week, made.number), (today.week, today.number)
         done = order[0] < order[1]
         place = ' aria-current="page"' if order[0] == order[1] else ' class="done"' if done else ' class="later"'
-    address = PurePosixPath(made.chapter).name  # the chapters of week 1 lie in one folder
+    address = posixpath.relpath(
+        made.chapter, posixpath.dirname((today or made).chapter)
+    )  # the week's page lies there too
     title = escape(f"Day {made.number}: {made.title}")
     return f'<a href="{address}" title="{title}"{place}>{"✓ " if done else ""}{escape(name)}</a>'
