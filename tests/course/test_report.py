@@ -55,14 +55,14 @@ def test_a_week_of_mistakes_fits_the_screen():
 
 def test_days_with_nothing_to_mend_have_one_line_each(one_day):
     screen = run("test 1.1 1.2", one_day).stdout
-    assert "\n✓ 1.1.1 to 1.1.3: passed, 15 checks\n" in screen
+    assert "\n✓ 1.1.1 to 1.1.3: passed, 18 checks\n" in screen
     assert "\n○ 1.2.1 to 1.2.2: not started · read book/src/week1/day2.md\n" in screen
     assert screen.endswith("\n3 of 5 tasks passed in all. Next: 1.2.1 Standard scores.\n")
 
 
 def test_tasks_that_are_no_whole_day_are_named(one_day):
     screen = run("test 1.1.1 1.1.3 1.2", one_day).stdout
-    assert "\n✓ 1.1.1, 1.1.3: passed, 11 checks\n" in screen
+    assert "\n✓ 1.1.1, 1.1.3: passed, 13 checks\n" in screen
 
 
 def test_a_borrowed_day_is_one_line_and_not_what_to_do_next(one_day):
