@@ -86,6 +86,12 @@ def test_each_narrow_dtype_meets_all_values_that_take_turns(number):
     assert met == set(itertools.product([mx.float16, mx.bfloat16], range(number)))
 
 
+def test_equal_sizes_meet_all_values():
+    met = {n.A: n.each(1, 2, 3) for n in sizes(A=9, B=9) if n.A == n.B}
+    assert all(met[n] == (1, 2, 3) for n in EQUAL)
+    assert all(len(n.each(1, 2, 3)) == 1 for n in sizes(A=9, B=9) if n.A != n.B)
+
+
 def test_a_narrow_dtype_meets_sizes_to_which_it_cannot_count():
     cases = list(narrow(A=5000, B=1000, C=20))
     for dtype, border in ((mx.float16, 2048), (mx.bfloat16, 256)):

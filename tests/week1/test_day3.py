@@ -427,9 +427,11 @@ def test_task_3_qwen3_sweep():
         heads, dims = n.K * n.G, 2 * n.P
         for hidden in (n.E, heads * dims)[: 1 + (heads * dims <= 16)]:
             sizes = {"batch": n.N, "length": n.L, "hidden": hidden, "heads": heads, "kv_heads": n.K, "dims": dims}
-            x, *inputs = qwen_inputs(n.seed, **sizes)
-            extra = n.turn(norms(n.seed, dims=dims), biases(n.seed, heads=heads, kv_heads=n.K, dims=dims))
-            extra |= {"theta": n.turn(500, 1000000.0, 10000), "mask": n.turn("causal", None, "causal")}
+            x, *inputs = qwen_inputs(n.seed, n.dtype, **sizes)
+            extra = n.turn(norms(n.seed, n.dtype, dims), biases(n.seed, n.dtype, heads, n.K, dims))
+            shape = *n.turn((), (n.N, 1), (heads,), (n.N, heads)), n.L, n.L
+            mask = n.turn("causal", mask_of(n.turn(*MASKS[::-1]), n.seed, n.turn(*DTYPES), *shape))
+            extra |= {"theta": n.turn(500, 1000000.0, 10000), "mask": mask}
             agrees(up_to(n.L), qwen_attention64, x * n.spread, *inputs, **extra, seed=n)
 
 

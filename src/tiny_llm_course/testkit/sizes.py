@@ -44,7 +44,11 @@ class Drawn:
 
     def turn(self, *values: T) -> T:
         """One of these values: all of them have their turn. Where a size is drawn that comes once, it is the first."""
-        return values[0 if max(self.sizes.values()) > SMALL else self.seed % len(values)]
+        return values[0 if self.of_sizes and max(self.sizes.values()) > SMALL else self.seed % len(values)]
+
+    def each(self, *values: T) -> tuple[T, ...]:
+        """One of these values, and all of them where all sizes are equal, so that axes can be taken for each other."""
+        return values if len({*self.sizes.values()}) == 1 else (self.turn(*values),)
 
 
 def sweep(**largest: int) -> Iterator[Drawn]:
@@ -73,7 +77,7 @@ def narrow(**largest: int) -> Iterator[Drawn]:
         for letter, most in largest.items():
             if far := [n for n in UNCOUNTABLE if n <= most]:
                 few = {other: min(2, n) for other, n in largest.items()}
-                yield Drawn({**few, letter: far[-1]}, 0.03, i, dtype)
+                yield Drawn({**few, letter: far[-1]}, 0.03, i + 1, dtype)
 
 
 def _plain(largest: dict[str, int]) -> dict[str, int]:
