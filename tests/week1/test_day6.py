@@ -418,13 +418,16 @@ def with_drawn_tables(seed):
 
 
 def test_task_2_encode_drawn_sweep():
-    """Ids in any order, special tokens' among them, and pairs that spell the same."""
+    """Ids in any order, special tokens' among them, pairs that spell the same, and each token's own text: what a word
+    spells may be a token that its pairs do not lead to.
+    """
     for seed in range(2):
         tables, bpe = with_drawn_tables(seed)
-        generator = np.random.default_rng(seed)
-        for length in range(1, 25):
-            chunks = generator.choice([*"abc \u00e9<", "bc", "abcab", *MORE_SPECIALS], length)
-            text, pattern = "".join(map(str, chunks)), tokenizer.GPT2_PATTERN
+        generator, chunks = np.random.default_rng(seed), [*"abc \u00e9<", "bc", "abcab", *MORE_SPECIALS]
+        texts = ["".join(map(str, generator.choice(chunks, length))) for length in range(1, 25)]
+        own = [tables.bytes_of[i].decode(errors="ignore") for i in tables.vocab.values()]
+        for text in [*texts, *(text for text in own if len(text) > 1)]:
+            pattern = tokenizer.GPT2_PATTERN
             expected = encode_formula(text, tables.ranks, tables.vocab, tables.specials, pattern, "NFC")
             check_encode(bpe, text, expected, f"tables drawn at random, seed {seed}")
 
