@@ -30,7 +30,7 @@ def merge_pairs(symbols: list[str], ranks: dict[tuple[str, str], int]) -> list[s
     becomes "aa" and "a". Two pairs may spell the same, such as "a" + "bc" and "ab" + "c": they remain two pairs.
 
     Args:
-        symbols: a word in pieces, at the start one for each byte. It is not changed.
+        symbols: a word in pieces; in `encode` one for each byte. It is not changed.
         ranks: the pairs that may be joined; the lowest number was learned first. A pair was learned after all pairs
             that make one of its two pieces.
 

@@ -51,13 +51,13 @@ def test_full_shows_pytest_itself(checkout):
     done = tiny_llm(checkout, *SOLVED, "--full")
     assert done.returncode == 0
     assert "test session starts" in done.stdout
-    assert "4 passed" in done.stdout
+    assert "5 passed" in done.stdout
 
 
 def test_a_week_of_the_solution_is_graded_whole(checkout):
     done = tiny_llm(checkout, "test", "--week", "1", "--solution")
     assert done.returncode == 0
-    assert "✓ 1.1.1 to 1.1.3: passed, 15 checks\n" in done.stdout
+    assert "✓ 1.1.1 to 1.1.3: passed, 18 checks\n" in done.stdout
     assert done.stdout.endswith("5 of 5 tasks passed in all.\n")
 
 

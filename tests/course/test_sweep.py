@@ -1,8 +1,12 @@
 """The sweep that every task has: which sizes and texts it goes through, and what the checks do with them unasked."""
 
+import itertools
+
 import mlx.core as mx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tiny_llm_course.course.findings import CheckFailed, Finding, Kind
 from tiny_llm_course.course.registry import load_course
@@ -12,9 +16,10 @@ from tiny_llm_course.grading.diagnosis import finding_of
 from tiny_llm_course.paths import LEARNER
 from tiny_llm_course.testkit.again import built, spread_out
 from tiny_llm_course.testkit.agreement import agrees, compare
-from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.inputs import DTYPES, MASKS, distinct, forbidding, mask_of, normals
+from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
-from tiny_llm_course.testkit.sizes import EQUAL, SMALL, SPREADS, awkward, sizes, sweep
+from tiny_llm_course.testkit.sizes import EQUAL, SMALL, SPREADS, awkward, narrow, sizes, sweep
 from tiny_llm_course.testkit.texts import again, awkward_texts
 
 
@@ -62,8 +67,9 @@ def test_the_smallest_come_first_and_always_the_same():
 
 def test_a_sweep_ends_with_the_spreads():
     cases = list(sweep(A=9, B=4))
-    assert [n.spread for n in cases[-len(SPREADS) :]] == list(SPREADS)
-    assert [n.sizes for n in cases if n.of_sizes] == [n.sizes for n in sizes(A=9, B=4)]
+    wide = [n for n in cases if n.dtype == mx.float32]
+    assert [n.spread for n in wide[-len(SPREADS) :]] == list(SPREADS)
+    assert [n.sizes for n in wide if n.of_sizes] == [n.sizes for n in sizes(A=9, B=4)]
     assert cases[0].A == cases[0].B == 1
     with pytest.raises(AttributeError):
         _ = cases[0].C
@@ -71,8 +77,71 @@ def test_a_sweep_ends_with_the_spreads():
 
 @pytest.mark.parametrize("number", [2, 3, 4])
 def test_each_spread_meets_several_of_the_values_that_take_turns(number):
-    met = {(n.spread, n.turn(*range(number))) for n in sweep(A=9) if not n.of_sizes}
+    met = {(n.spread, n.turn(*range(number))) for n in sweep(A=9) if not n.of_sizes and n.dtype == mx.float32}
     assert len(met) == 2 * len(SPREADS)
+
+
+@pytest.mark.parametrize("number", [2, 3, 5])
+def test_each_narrow_dtype_meets_all_values_that_take_turns(number):
+    met = {(n.dtype, n.turn(*range(number))) for n in narrow(A=9)}
+    assert met == set(itertools.product([mx.float16, mx.bfloat16], range(number)))
+
+
+def test_equal_sizes_meet_all_values():
+    met = {n.A: n.each(1, 2, 3) for n in sizes(A=9, B=9) if n.A == n.B}
+    assert all(met[n] == (1, 2, 3) for n in EQUAL)
+    assert all(len(n.each(1, 2, 3)) == 1 for n in sizes(A=9, B=9) if n.A != n.B)
+
+
+def test_a_narrow_dtype_meets_sizes_to_which_it_cannot_count():
+    cases = list(narrow(A=5000, B=1000, C=20))
+    for dtype, border in ((mx.float16, 2048), (mx.bfloat16, 256)):
+        assert any(n.dtype == dtype and border < n.A for n in cases)
+    assert max(n.B for n in cases) > 256
+    assert max(n.C for n in cases) <= 20
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_distinct_numbers_stay_distinct(dtype):
+    rows = to_float64(distinct(1, dtype, 3, 2100))
+    assert all(len(set(row)) == 2100 for row in rows)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_something_is_left_where_entries_are_forbidden(axis):
+    left = np.isfinite(to_float64(forbidding(1, normals(1)(7, 9), axis)))
+    assert left.any(axis=axis).all()
+    assert not left.all()
+
+
+def test_the_masks_are_of_every_sort():
+    drawn = {sort: mask_of(sort, 1, mx.float16, 4, 6) for sort in MASKS}
+    assert drawn.pop("none") is None
+    numbers = {sort: to_float64(mask) for sort, mask in drawn.items()}
+    assert np.isneginf(numbers["forbidding"]).any()
+    assert drawn["bias"].dtype == drawn["forbidding"].dtype == mx.float16
+    for sort in ("huge", "huge row"):
+        assert drawn[sort].dtype == mx.float32
+        assert np.isinf(to_float64(drawn[sort].astype(mx.float16))).any()
+        assert np.isfinite(numbers[sort]).all()
+    assert (numbers["huge"] > -1e4).any(axis=-1).all()
+
+
+def test_a_propertys_exception_shows_the_drawn_example():
+    @property_test
+    @given(size=st.integers(3, 3))
+    def holds(size):
+        raise IndexError("of the learner")
+
+    with pytest.raises(IndexError) as caught:
+        holds()
+    assert "case: size 3" in caught.value.__notes__
+
+
+def test_numbers_that_look_alike_are_shown_with_as_many_digits():
+    finding = found(lambda x: x * 1.00003, lambda x, *, r=exact: r(x), mx.array([-0.000711]))
+    assert [len(line) for line in finding.lines] == [len(finding.lines[0])] * 2
+    assert len({line[10:] for line in finding.lines}) == 2
 
 
 def test_the_texts_are_of_every_kind():

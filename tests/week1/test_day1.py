@@ -324,9 +324,9 @@ def test_task_2_multi_head_finite_mask(shape):
 def test_task_2_multi_head_sweep():
     for n in sweep(N=131, L=257, S=1100, E=131, H=20, D=131):
         query, key, value, *weights = multi_head_inputs(n.seed, n.dtype, n.N, n.L, n.S, n.E, n.H, n.D)
-        shape = *n.turn((), (n.N, 1), (n.H,), (n.N, n.H)), n.L, n.S
-        mask = mask_of(n.turn(*MASKS), n.seed, n.turn(*DTYPES), *shape)
-        agrees(multi_head, multi_head64, query * n.spread, key, value, *weights, mask=mask, seed=n)
+        for lead in n.each((), (n.N, 1), (n.H,), (n.N, n.H)):
+            mask = mask_of(n.turn(*MASKS), n.seed, n.turn(*DTYPES), *lead, n.L, n.S)
+            agrees(multi_head, multi_head64, query * n.spread, key, value, *weights, mask=mask, seed=n)
 
 
 @pytest.mark.parametrize(("heads", "dims"), [(1, 1), (1, 5), (2, 2), (3, 2), (4, 4), (7, 3)])

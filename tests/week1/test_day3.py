@@ -17,7 +17,7 @@ from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import CASE_NOTE, dtype_word
 from tiny_llm_course.testkit.errors import raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, MASKS, causal, mask_of, normals
+from tiny_llm_course.testkit.inputs import DTYPES, MASKS, NAMED_MASKS, causal, mask_of, normals
 from tiny_llm_course.testkit.memory import copies_none_of
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
@@ -427,9 +427,11 @@ def test_task_3_qwen3_sweep():
         heads, dims = n.K * n.G, 2 * n.P
         for hidden in (n.E, heads * dims)[: 1 + (heads * dims <= 16)]:
             sizes = {"batch": n.N, "length": n.L, "hidden": hidden, "heads": heads, "kv_heads": n.K, "dims": dims}
-            x, *inputs = qwen_inputs(n.seed, **sizes)
-            extra = n.turn(norms(n.seed, dims=dims), biases(n.seed, heads=heads, kv_heads=n.K, dims=dims))
-            extra |= {"theta": n.turn(500, 1000000.0, 10000), "mask": n.turn("causal", None, "causal")}
+            x, *inputs = qwen_inputs(n.seed, n.dtype, **sizes)
+            extra = n.turn(norms(n.seed, n.dtype, dims), biases(n.seed, n.dtype, heads, n.K, dims))
+            shape = *n.turn((), (n.N, 1), (heads,), (n.N, heads)), n.L, n.L
+            mask = mask_of(n.turn(*NAMED_MASKS), n.seed, n.turn(*DTYPES), *shape)
+            extra |= {"theta": n.turn(500, 1000000.0, 10000), "mask": mask}
             agrees(up_to(n.L), qwen_attention64, x * n.spread, *inputs, **extra, seed=n)
 
 

@@ -29,7 +29,7 @@ from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import raises_error, raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, MASKS, mask_of, normals, token_ids
+from tiny_llm_course.testkit.inputs import DTYPES, NAMED_MASKS, mask_of, normals, token_ids
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sizes, sweep
@@ -186,7 +186,7 @@ def test_task_2_block_sweep():
         model = random_model(n.turn(QWEN3, QWEN25, QWEN3), n.seed, n.dtype, **measures(n))
         x, heads = stream(n.seed, model, n.N, n.L) * n.spread, n.K * n.G
         shape = *n.turn((), (n.N, 1), (heads,), (n.N, heads)), n.L, n.L
-        mask = n.turn("causal", mask_of(n.turn(*MASKS[::-1]), n.seed, n.turn(*DTYPES), *shape))
+        mask = mask_of(n.turn(*NAMED_MASKS), n.seed, n.turn(*DTYPES), *shape)
         agrees(block, block64, x, model, mask, seed=n)
 
 

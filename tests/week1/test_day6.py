@@ -124,7 +124,7 @@ def merge_formula(symbols, ranks):
 
 
 def check_merge(symbols, pairs, expected, ranks=None):
-    """`pairs` in the order in which they were learned, as in "b+l l+u", which is their rank if none are given."""
+    """`pairs` in the order in which they were learned, as in "b+l l+u"; these are its ranks by default."""
     ranks = ranks or {tuple(pair.split("+")): rank for rank, pair in enumerate(pairs.split())}
     case = f"the word {words(''.join(symbols))} in {len(symbols)} pieces, pairs by rank: {pairs or 'none'}"
     given = list(symbols)
@@ -214,15 +214,19 @@ def test_task_1_merge_sweep():
 
 
 def test_task_1_merge_drawn_sweep():
-    """Tables drawn at random: pairs that spell the same, listed in any order, with gaps between their ranks."""
+    """Tables drawn at random: pairs that spell the same, listed in any order, with gaps between their ranks. Words of
+    single letters, and words of which some are joined already.
+    """
     for seed in range(40):
         generator = np.random.default_rng(seed)
         letters = "ab" if seed % 2 else "abc"
         pairs = drawn_pairs(seed, letters, 8 + seed % 20)
         ranks = {pairs[i]: 3 + 7 * int(i) for i in generator.permutation(len(pairs))}
+        made = [*letters, *dict.fromkeys(a + b for a, b in pairs)]
         for length in (3, 4, 5, 8, 30):
-            word = "".join(generator.choice(list(letters), length))
-            check_merge(list(word), " ".join("+".join(p) for p in pairs), merge_formula(word, ranks), ranks)
+            for pieces in (list(letters), made):
+                word = [str(piece) for piece in generator.choice(pieces, length)]
+                check_merge(word, " ".join("+".join(p) for p in pairs), merge_formula(word, ranks), ranks)
 
 
 # Task 2, encoding
@@ -414,13 +418,16 @@ def with_drawn_tables(seed):
 
 
 def test_task_2_encode_drawn_sweep():
-    """Ids in any order, special tokens' among them, and pairs that spell the same."""
+    """Ids in any order, special tokens' among them, pairs that spell the same, and each token's own text: what a word
+    spells may be a token that its pairs do not lead to.
+    """
     for seed in range(2):
         tables, bpe = with_drawn_tables(seed)
-        generator = np.random.default_rng(seed)
-        for length in range(1, 25):
-            chunks = generator.choice([*"abc \u00e9<", "bc", "abcab", *MORE_SPECIALS], length)
-            text, pattern = "".join(map(str, chunks)), tokenizer.GPT2_PATTERN
+        generator, chunks = np.random.default_rng(seed), [*"abc \u00e9<", "bc", "abcab", *MORE_SPECIALS]
+        texts = ["".join(map(str, generator.choice(chunks, length))) for length in range(1, 25)]
+        own = [tables.bytes_of[i].decode(errors="ignore") for i in tables.vocab.values()]
+        for text in [*texts, *(text for text in own if len(text) > 1)]:
+            pattern = tokenizer.GPT2_PATTERN
             expected = encode_formula(text, tables.ranks, tables.vocab, tables.specials, pattern, "NFC")
             check_encode(bpe, text, expected, f"tables drawn at random, seed {seed}")
 

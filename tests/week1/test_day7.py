@@ -646,10 +646,17 @@ def test_task_3_sampler_probabilities_without_a_seed():
     draws_with({"top_k": 4}, logits, [[], []], sampling64(to_float64(logits), [[], []], top_k=4), "no seed")
 
 
-def test_task_3_sampler_probabilities_forbidden_tokens():
-    """A token whose logit is -inf is never drawn."""
-    logits = mx.where(mx.arange(6) == 2, -math.inf, vocabularies(8, rows=[MIDDLE, FLAT]))
-    draws_with({"seed": 80}, logits, [[2], []], sampling64(to_float64(logits), [[2], []]), "logit 2 is -inf, seed 8")
+@pytest.mark.parametrize("shift", SHIFTS[:2])
+def test_task_3_sampler_probabilities_forbidden_tokens(shift):
+    """A token whose logit is -inf is never drawn, wherever the others lie."""
+    logits = mx.where(mx.arange(6) == 2, -math.inf, vocabularies(8, rows=[MIDDLE, FLAT]) + shift)
+    draws_with(
+        {"seed": 80},
+        logits,
+        [[2], []],
+        sampling64(to_float64(logits), [[2], []]),
+        f"logit 2 is -inf, the others around {shift}, seed 8",
+    )
 
 
 def test_task_3_sampler_probabilities_pytorch(pytorch):

@@ -37,10 +37,11 @@ def forbidding(seed: int, x: mx.array, axis: int = -1) -> mx.array:
 SHIFTS = (0, -20000, 20000, -1000, 300)
 
 MASKS = ("none", "bias", "forbidding", "huge", "huge row")
+NAMED_MASKS = ("causal", *MASKS[:3], "huge row")  # for programs that know a mask by its name, too
 
 
-def mask_of(sort: str, seed: int, dtype: mx.Dtype, *shape: int) -> mx.array | None:
-    """An additive mask, .. x S, of one of the sorts in MASKS; those with huge numbers are float32, which holds them.
+def mask_of(sort: str, seed: int, dtype: mx.Dtype, *shape: int) -> mx.array | str | None:
+    """An additive mask, .. x S, of one of these sorts; those with huge numbers are float32, which holds them.
 
     "huge" says -1e9 where a key is forbidden; of "huge row" every number is near -1e5, which forbids nothing.
     """
@@ -48,6 +49,8 @@ def mask_of(sort: str, seed: int, dtype: mx.Dtype, *shape: int) -> mx.array | No
     match sort:
         case "none":
             return None
+        case "causal":
+            return sort
         case "bias":
             return bias.astype(dtype)
         case "forbidding":

@@ -44,7 +44,11 @@ class Drawn:
 
     def turn(self, *values: T) -> T:
         """One of these values: all of them have their turn. Where a size is drawn that comes once, it is the first."""
-        return values[0 if max(self.sizes.values()) > SMALL else self.seed % len(values)]
+        return values[0 if self.of_sizes and max(self.sizes.values()) > SMALL else self.seed % len(values)]
+
+    def each(self, *values: T) -> tuple[T, ...]:
+        """One of these values, and all of them where all sizes are equal, so that axes can be taken for each other."""
+        return values if len({*self.sizes.values()}) == 1 else (self.turn(*values),)
 
 
 def sweep(**largest: int) -> Iterator[Drawn]:
@@ -62,14 +66,18 @@ def sizes(**largest: int) -> Iterator[Drawn]:
 
 
 def narrow(**largest: int) -> Iterator[Drawn]:
-    """Those in float16 and bfloat16: each meets all values that take turns, and then sizes to which it cannot count."""
+    """Those in float16 and bfloat16: each meets all values that take turns, and then sizes to which it cannot count.
+
+    bfloat16 holds numbers of all spreads. The large sizes' inputs are nearly equal: long sums outgrow the dtype.
+    """
     for i, dtype in enumerate(DTYPES[1:]):
-        for seed in range(len(SPREADS)):
-            yield Drawn(_plain(largest), 1.0, i * len(SPREADS) + seed, dtype)
+        for seed, spread in enumerate(SPREADS):
+            wide = spread if dtype == mx.bfloat16 else 1.0
+            yield Drawn(_plain(largest), wide, i * len(SPREADS) + seed, dtype)
         for letter, most in largest.items():
             if far := [n for n in UNCOUNTABLE if n <= most]:
                 few = {other: min(2, n) for other, n in largest.items()}
-                yield Drawn({**few, letter: far[-1]}, 1.0, i, dtype)
+                yield Drawn({**few, letter: far[-1]}, 0.03, i + 1, dtype)
 
 
 def _plain(largest: dict[str, int]) -> dict[str, int]:
