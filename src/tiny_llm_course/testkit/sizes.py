@@ -48,7 +48,7 @@ class Drawn:
 
     @property
     def shift(self) -> float:
-        """What is added to scores: all of SHIFTS have their turn, in float32, as the narrow dtypes have no digits there."""
+        """What is added to scores: SHIFTS in turn, in float32; the narrow dtypes have no digits so far from 0."""
         return self.turn(*SHIFTS) if self.dtype == mx.float32 else 0
 
     def each(self, *values: T) -> tuple[T, ...]:
