@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tiny_llm_course.paths import ROOT, TESTS
 from tiny_llm_course.programs.packages import load_solution
-from tiny_llm_course.testkit.properties import property_test
+from tiny_llm_course.testkit.properties import ALWAYS_THE_SAME
 
 tokenizers = pytest.importorskip("tokenizers", reason="not run here: needs tokenizers (pdm run dev-setup)")
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers  # noqa: E402
@@ -30,7 +30,7 @@ DATA = Path(os.environ.get("TINY_LLM_DATA", ROOT.parent / "shared" / "data"))
 ROWS = json.loads((WEEK / "token_ids.json").read_text(encoding="utf-8"))
 ALPHABET = pre_tokenizers.ByteLevel.alphabet()
 # More examples than a learner's grade can wait for.
-thorough = settings(property_test, max_examples=150)
+thorough = settings(ALWAYS_THE_SAME, max_examples=150)
 
 
 def script(name):

@@ -18,7 +18,11 @@ def layer_of_operators(x, config, w, mask=None):
         if name != "v":
             y = mx.fast.rope(y, dims, traditional=False, base=config.rope_theta, scale=1.0, offset=0)
         heads[name] = y
-    y = mx.fast.scaled_dot_product_attention(heads["q"], heads["k"], heads["v"], scale=dims**-0.5, mask=mask)
+    # The operator takes no mask that is wider than the queries.
+    wide = mx.float32 if isinstance(mask, mx.array) else x.dtype
+    mask = mask.astype(wide) if isinstance(mask, mx.array) else mask
+    q, k, v = (heads[name].astype(wide) for name in "qkv")
+    y = mx.fast.scaled_dot_product_attention(q, k, v, scale=dims**-0.5, mask=mask).astype(x.dtype)
     h = x + y.swapaxes(1, 2).flatten(2) @ w["self_attn.o_proj.weight"].T
     normed = mx.fast.rms_norm(h, w["post_attention_layernorm.weight"], eps)
     gate, up, down = (w[f"mlp.{name}_proj.weight"].T for name in ("gate", "up", "down"))

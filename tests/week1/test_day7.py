@@ -153,7 +153,7 @@ def test_task_1_penalty_sweep():
     for n in sweep(N=1100, V=4200, T=1100):
         size = n.turn(n.V, max(n.V, n.T)) if n.T <= 20 else 2 * n.T
         draw, penalty = normals(n.seed, n.dtype), n.turn(1.3, 0.5, 1.0, 3.0, 0.9)
-        logits = forbidding(n.seed, draw(n.N, size, spread=n.spread)) + n.turn(*SHIFTS)
+        logits = forbidding(n.seed, draw(n.N, size, spread=n.spread)) + n.shift
         agrees(sampler.penalize_repetition, penalty64, logits, used(n, size, n.T), penalty, seed=n)
 
 
@@ -219,7 +219,7 @@ def test_task_1_top_k_sweep():
         draw = normals(n.seed, n.dtype)
         agrees(sampler.keep_top_k, top_k64, draw(n.N, n.V, spread=n.spread), n.K, seed=n)
         agrees(sampler.keep_top_k, top_k64, draw(n.N, n.V + n.K), n.K, seed=n)
-        logits = forbidding(n.seed, draw(n.N, n.V)) + n.turn(*SHIFTS)
+        logits = forbidding(n.seed, draw(n.N, n.V)) + n.shift
         agrees(sampler.keep_top_k, top_k64, logits, n.turn(1, n.V, max(1, n.V // 2)), seed=n)
 
 
@@ -320,7 +320,7 @@ def test_task_2_top_p_many_tokens(dtype):
 
 def unlike(n):
     """Logits of a sweep's case, no two of a row alike; some are -inf, and in float32 they lie far from 0."""
-    shift = n.turn(*SHIFTS) if n.dtype == mx.float32 and n.spread >= 1 else 0
+    shift = n.shift if n.spread >= 1 else 0
     logits = distinct(n.seed, n.dtype, n.N, n.V, max(n.spread, 0.1), shift)
     return n.turn(logits, forbidding(n.seed, logits))
 

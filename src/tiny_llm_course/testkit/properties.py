@@ -10,7 +10,7 @@ from .cases import noted
 
 # Properties are tried on the same examples every time: a grade must not depend on luck. Hypothesis does not explain a
 # failing one: that runs the check some hundred times more, line by line, for words that no verdict shows.
-_always_the_same = settings(
+ALWAYS_THE_SAME = settings(
     max_examples=20,
     phases=[phase for phase in Phase if phase is not Phase.explain],
     derandomize=True,
@@ -24,7 +24,7 @@ _always_the_same = settings(
 def property_test(test: Any) -> Any:
     """Decorate what `given` has made: an exception that carries no case gets the drawn example for one."""
     test.hypothesis.inner_test = _with_case(test.hypothesis.inner_test)
-    return _always_the_same(test)
+    return ALWAYS_THE_SAME(test)
 
 
 def _with_case(inner: Callable[..., None]) -> Callable[..., None]:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import mlx.core as mx
 import numpy as np
 
-from .inputs import DTYPES
+from .inputs import DTYPES, SHIFTS
 
 T = TypeVar("T")
 
@@ -45,6 +45,11 @@ class Drawn:
     def turn(self, *values: T) -> T:
         """One of these values: all of them have their turn. Where a size is drawn that comes once, it is the first."""
         return values[0 if self.of_sizes and max(self.sizes.values()) > SMALL else self.seed % len(values)]
+
+    @property
+    def shift(self) -> float:
+        """What is added to scores: SHIFTS in turn, in float32; the narrow dtypes have no digits so far from 0."""
+        return self.turn(*SHIFTS) if self.dtype == mx.float32 else 0
 
     def each(self, *values: T) -> tuple[T, ...]:
         """One of these values, and all of them where all sizes are equal, so that axes can be taken for each other."""
