@@ -23,7 +23,7 @@ def grouped_plain(program):
 
 @known.probe()
 def grouped_given_scale(program):
-    return program(*inputs(22), scale=0.7)
+    return program(*inputs(22), scale=0.7), program(*inputs(22), scale=0.0)
 
 
 @known.probe()
@@ -160,6 +160,12 @@ known.change(
     ("scale,", "1.0 if scale is None else scale,"),
     fact="the default scale 1/sqrt(D) is missing",
     question="What does scale=None mean, here and on day 1?",
+)
+known.change(
+    "scale-0-is-default",
+    ("        scale,\n", "        scale or None,\n"),
+    fact="a given scale of 0 counts as none given",
+    question="What does `scale or default` give for 0.0?",
 )
 known.change(
     "scale-ignored",

@@ -23,6 +23,11 @@ def penalty_no_tokens(program):
     return program(normals(12)(2, 5), [[], [1]], 1.3)
 
 
+@known.probe()
+def penalty_below_one(program):
+    return program(normals(14)(3, 6), USED, 0.5)
+
+
 @known.probe(mx.float16)
 def penalty_half(program):
     return program(normals(13, mx.float16)(3, 6), USED, 1.5)
@@ -51,6 +56,18 @@ known.change(
     ("logits > 0", "logits < 0"),
     fact="positive logits are multiplied by the penalty and negative ones divided",
     question="Should a token that was used become likelier?",
+)
+known.change(
+    "below-one-is-off",
+    ("mx.where(used,", "mx.where(used & (penalty > 1),"),
+    fact="a penalty below 1 changes nothing",
+    question="What should a penalty of 0.5 do to a token that was used?",
+)
+known.change(
+    "counted-in-row-0",
+    ("used[row,", "used[0,"),
+    fact="all tokens are counted as those of the first row",
+    question="Which row has used the tokens in tokens[1]?",
 )
 known.change(
     "subtracted",

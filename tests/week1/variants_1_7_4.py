@@ -107,6 +107,12 @@ known.change(
     question="What is the probability of a logit of 0 beside one of -2?",
 )
 known.change(
+    "large-negative",
+    ("-mx.inf", "-10000"),
+    fact="the dropped logits become -10000 instead of -inf",
+    question="Which float is never drawn, whatever the other logits are?",
+)
+known.change(
     "probabilities",
     ("return mx.where(", "return softmax(mx.where("),
     ("-mx.inf)", "-mx.inf), axis=-1)"),
