@@ -24,6 +24,7 @@ for name, new, fact in (
     ("thrice", "x + x + x", "x is added twice"),
 ):
     known.change(name, ("return x + x", f"return {new}"), fact=fact, question="What should 3 become?")
+known.together("nothing", "thrice", makes="unchanged")
 """
 QUESTION = """
 
@@ -69,7 +70,7 @@ def test_it_is_graded_and_stands_on_the_board(checkout: Path) -> None:
     assert run("test 2 --solution", checkout).returncode == 0
     board = run("status", checkout).stdout
     assert "Week 1: " in board
-    assert "Week 2: Kernels\n  0 of 1 tasks done, 10 min to go\n" in board
+    assert "Week 2: Kernels\n  0 of 1 task done, 10 min to go\n" in board
 
 
 def test_the_tests_that_read_the_course_pass(checkout: Path) -> None:

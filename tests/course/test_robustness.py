@@ -382,27 +382,27 @@ CASES: dict[str, Case] = {
     "another folder to be in": Case(BOTH_PASS, put="import os; os.chdir('/')"),
     # What the tests are not there.
     "no tests": Case(
-        ("tests/week1/test_day1.py is missing. Bring it back: git checkout -- tests",),
+        ("tests/week1/test_day1.py is missing. Bring it back: git checkout -- ", "tests"),
         status=2,
         prepare=without("tests/week1/test_day1.py"),
     ),
     "no variants": Case(
-        ("tests/week1/variants_1_1_1.py is missing. Bring it back: git checkout -- tests",),
+        ("tests/week1/variants_1_1_1.py is missing. Bring it back: git checkout -- ", "tests"),
         status=2,
         prepare=without("tests/week1/variants_1_1_1.py"),
     ),
     "no module that tests share": Case(
-        ("tests/week1/formulas.py is missing. Bring it back: git checkout -- tests",),
+        ("tests/week1/formulas.py is missing. Bring it back: git checkout -- ", "tests"),
         status=2,
         prepare=without("tests/week1/formulas.py"),
     ),
     "empty tests": Case(
-        ("tests/week1/test_day1.py holds no check of 1.1.1. Bring it back: git checkout -- tests",),
+        ("tests/week1/test_day1.py holds no check of 1.1.1. Bring it back: git checkout -- ", "tests"),
         status=2,
         prepare=rewritten(lambda text: b"", "tests/week1/test_day1.py"),
     ),
     "a task without its tests": Case(
-        ("tests/week1/test_day1.py holds no check of 1.1.1. Bring it back: git checkout -- tests",),
+        ("tests/week1/test_day1.py holds no check of 1.1.1. Bring it back: git checkout -- ", "tests"),
         status=2,
         prepare=rewritten(lambda text: text.replace(b"def test_task_1_mean", b"def tesst"), "tests/week1/test_day1.py"),
     ),
