@@ -20,7 +20,8 @@
       return `<div class="bar"><label>Vector of <select name="token" data-number="yes">${options.join("")}</select></label></div>
         <div class="sliders">${slider("power", "times", -4, 2, 1)}${slider("eps", "eps", -8, -1, 1)}
           ${slider("gate", "gate", -10, 6, 0.5)}</div>
-        <table><caption></caption><tbody></tbody></table>
+        <div class="scroll" tabindex="0" role="group" aria-label="The vector, its norm and the gate">
+          <table><caption></caption><tbody></tbody></table></div>
         <style>
           table { width: 100%; max-width: 34em; }
           td { min-width: 0; }
