@@ -260,7 +260,7 @@ def test_commands_exist(page: Path) -> None:
         words = typed.split(" -- ")[0].split("#")[0].split()
         if words[0].isupper():  # `pdm run NAME`
             continue
-        command = cli.commands.get(words[0])
+        command = cli.get_command(click.Context(cli), words[0])
         if words[0] == "dev" and isinstance(command, click.Group) and len(words) > 1:
             command = command.commands.get(words[1])
             if command is None:

@@ -124,7 +124,7 @@ def test_without_a_command_all_are_listed_with_one_next_step(typed, line):
     code, out, err = typed(*shlex.split(line))
     assert (code, err) == (0, "")
     names = re.findall(r"^  ([a-z]+) +[A-Z]", out, re.MULTILINE)
-    assert sorted(names) == sorted(name for name, command in cli.cli.commands.items() if not command.hidden)
+    assert sorted(names) == sorted(name for name, command in every_command() if not command.hidden)
     assert out.count("pdm run ") == 2, "in the usage, and the next step"
     assert out.endswith("  Where you are, and what to do next: pdm run status\n")
     assert not re.search(r"\.\.\.\n", out.partition("\n\n")[2]), "no description is cut"
@@ -143,10 +143,23 @@ def test_the_maintainers_commands_are_listed_too(typed):
     assert "  transcripts " in out
 
 
+def every_command():
+    context = cli.cli.make_context("pdm run", [])
+    return [(name, cli.cli.get_command(context, name)) for name in cli.cli.list_commands(context)]
+
+
+def test_only_the_command_that_is_typed_is_imported():
+    loaded = "import sys; from tiny_llm_course.commands.cli import cli; cli.main(['hint', '--help'], 'x', None, False)"
+    told = "; print([name for name in sys.modules if name.startswith('tiny_llm_course.commands.')])"
+    done = subprocess.run([sys.executable, "-c", loaded + told], capture_output=True, text=True, check=True)
+    names = {name.rsplit(".", 1)[1] for name in eval(done.stdout.splitlines()[-1])}
+    assert names == {"cli", "groups", "hint"}
+
+
 def test_pdm_describes_its_scripts_in_the_same_words():
     """`pdm run --list` shows them; a bare `pdm run` is PDM's own, and opens Python."""
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pdm"]["scripts"]
-    for name, command in cli.cli.commands.items():
+    for name, command in every_command():
         assert scripts[name]["cmd"] == f"python src/tiny_llm_course/bootstrap.py {name}"
         assert scripts[name]["help"] == command.short_help
 

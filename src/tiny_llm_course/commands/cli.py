@@ -12,35 +12,37 @@ from ..doctor.strangers import hiding
 from ..programs.packages import LearnerError
 from ..terminal.help_text import WIDEST, HelpText
 from ..terminal.screen import columns, say
-from .bench import bench
-from .book import book
-from .borrow import borrow, give_back
-from .case import case
-from .check import check, doctor
-from .compare.command import compare
-from .dev import dev
-from .export.command import export
-from .generate import chat, generate
 from .groups import Commands, explained
-from .hint import hint
-from .reset import reset
-from .status import status
-from .sync import sync
-from .test import test
-from .tour import tour
-from .train import train
-from .watch.command import watch
 
-COMMANDS: tuple[click.Command, ...] = (
-    *(test, watch, status, hint, case, compare, borrow, give_back, reset, generate, chat, bench, train),
-    *(tour, book, sync, doctor, export, check, dev),
-)
+# Where each command is. Only the one that is typed is imported: all of them take longer than most of them run.
 SECTIONS = {
-    "Every day": ("test", "watch", "status", "hint", "case"),
-    "When a task has passed, or will not": ("compare", "borrow", "return", "reset"),
-    "What you have built": ("generate", "chat", "bench", "train"),
-    "The course": ("tour", "book", "sync", "doctor", "export"),
-    "To work on the course itself": ("check", "dev"),
+    "Every day": {
+        "test": ".test:test",
+        "watch": ".watch.command:watch",
+        "status": ".status:status",
+        "hint": ".hint:hint",
+        "case": ".case:case",
+    },
+    "When a task has passed, or will not": {
+        "compare": ".compare.command:compare",
+        "borrow": ".borrow:borrow",
+        "return": ".borrow:give_back",
+        "reset": ".reset:reset",
+    },
+    "What you have built": {
+        "generate": ".generate:generate",
+        "chat": ".generate:chat",
+        "bench": ".bench:bench",
+        "train": ".train:train",
+    },
+    "The course": {
+        "tour": ".tour:tour",
+        "book": ".book:book",
+        "sync": ".sync:sync",
+        "doctor": ".check:doctor",
+        "export": ".export.command:export",
+    },
+    "To work on the course itself": {"check": ".check:check", "dev": ".dev:dev"},
 }
 
 
@@ -65,10 +67,6 @@ def help_(ctx: click.Context, names: tuple[str, ...]) -> int:
     """List all commands, or say what one of them takes."""
     cli.main([*names, "--help"], prog_name="pdm run", terminal_width=ctx.terminal_width, standalone_mode=False)
     return 0
-
-
-for command in COMMANDS:
-    cli.add_command(command)
 
 
 def main() -> None:

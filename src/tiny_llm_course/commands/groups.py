@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
 import click
@@ -13,19 +14,35 @@ ALIKE = 0.6  # how much of a misspelt command has to be right
 
 
 class Commands(click.Group):
-    """Commands in groups; without one, the list of them."""
+    """Commands in groups; without one, the list of them.
 
-    def __init__(self, *args: Any, sections: Mapping[str, Sequence[str]] | None = None, **kwargs: Any) -> None:
+    `sections` says where the commands are that are not imported yet, `{title: {name: ".module:function"}}`.
+    """
+
+    def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "invoke_without_command": True})
         self.sections = sections or {}
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all, imported or not."""
+        return sorted({*self.commands, *(name for places in self.sections.values() for name in places)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name, imported when it is asked for."""
+        place = next((places[cmd_name] for places in self.sections.values() if cmd_name in places), None)
+        if place and cmd_name not in self.commands:
+            module, _, function = place.partition(":")
+            self.add_command(getattr(import_module(module, __package__), function), cmd_name)
+        return super().get_command(ctx, cmd_name)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, section by section; what is in none comes last."""
-        known = {name: command for name, command in self.commands.items() if not command.hidden}
+        every = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        known = {name: command for name, command in every if command and not command.hidden}
         rest = known.keys() - {name for names in self.sections.values() for name in names}
         widest = max(map(len, known))
         room = formatter.width - widest - 6
-        for title, names in [*self.sections.items(), ("More" if self.sections else "Commands", sorted(rest))]:
+        for title, names in (*self.sections.items(), ("More" if self.sections else "Commands", sorted(rest))):
             if rows := [(f"{n:<{widest}}", known[n].get_short_help_str(room)) for n in names if n in known]:
                 with formatter.section(title):
                     formatter.write_dl(rows)

@@ -21,6 +21,7 @@ from ..paths import LEARNER, SOLUTION
 from ..programs.packages import SOLUTION_NAME, installed, load_package, program
 from ..source.changed import DoesNotApply
 from ..testkit.naming import mistakes
+from ..testkit.remembered import remembering
 from ..testkit.variants import Variants, load_variants
 
 STUB_NAME = "tiny_llm_stub"
@@ -70,7 +71,8 @@ class Prover:
             else:
                 self.orphans.append(f"{item.name} grades no task ({self._tests})")
         for task in self._day.tasks:
-            self._prove(task, self.proofs[task.id], self._items[task.id])
+            with remembering():
+                self._prove(task, self.proofs[task.id], self._items[task.id])
         return True
 
     @pytest.hookimpl(tryfirst=True)

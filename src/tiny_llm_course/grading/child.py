@@ -257,8 +257,10 @@ def main() -> int:
     signal_no_others()
     reporter = Reporter(job)
     # Our own prints stay apart from pytest's: `-s` switches its capturing off, faulthandler is set up above.
-    # Nobody reads its tracebacks, which it would lay out for seconds if a message is long.
-    ours = (*OWN_SETTINGS, "-s", "--tb=native", "-p", "no:faulthandler", "-p", "no:cacheprovider")
+    # Nobody reads its tracebacks, which it would lay out for seconds if a message is long, nor what it finds when it
+    # collects all garbage at the end, which takes as long as a day's quickest checks.
+    left_out = ("-p", "no:faulthandler", "-p", "no:cacheprovider", "-p", "no:unraisableexception")
+    ours = (*OWN_SETTINGS, "-s", "--tb=native", *left_out)
     args = [job.test_file, *ours, *job.pytest_args]
     status = int(pytest.main(args, plugins=[reporter]))
     reporter.send("end", status=status)

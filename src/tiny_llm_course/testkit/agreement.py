@@ -11,6 +11,7 @@ from ..course.findings import CheckFailed, Finding, Kind
 from .again import Built, backwards, spread_out
 from .cases import CASE_NOTE, describe, dtype_word, shape_words
 from .errors import course_fault
+from .remembered import remembered
 from .rounding import EPSILON, Array64, Round, Shaking, allowed_distance, exact, to_float64
 from .sizes import Drawn
 
@@ -53,12 +54,16 @@ def agrees(
         with np.errstate(all="ignore"):
             return formula(*positional, **named, r=r)
 
+    def by_formula() -> tuple[Array64, float | Array64]:
+        """What the formula gives, and how far from it an answer may be."""
+        answer = at(exact)
+        return answer, allowed_distance(at, answer, dtype, closely=not once)
+
     try:
-        by_formula = at(exact)
-        allowed = allowed_distance(at, by_formula, dtype, closely=not once)
+        answer, allowed = remembered(by_formula, formula, dtype, once, bound.arguments)
     except Exception as error:
         raise CheckFailed(course_fault(error, case)) from error
-    wanted = by_formula if expected is None else expected
+    wanted = answer if expected is None else expected
     kept = filtered(next(iter(values.values()), None), wanted)
 
     def check(run: Callable[..., Any], which: str = "", *inputs: Any, **named: Any) -> None:

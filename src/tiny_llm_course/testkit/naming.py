@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ..course.nouns import Task
 from ..programs.packages import SOLUTION_NAME, NotImportable, all_installed, program
-from .outcomes import Outcome, Program
+from .outcomes import Outcome, Program, Stopped, outcome
 from .variants import Variant, Variants
 
 Case = TypeVar("Case")
@@ -49,7 +49,8 @@ def diagnosis(known: Variants, subject: Program, needs: Sequence[Task], until: f
 
 def right(known: Variants, subject: Program) -> bool:
     """Whether the program equals the solution on all probes."""
-    return bool(known.alike(known.outcomes(subject), [known.solution]))
+    runs = (outcome(probe.run, subject) for probe in known.probes)  # the first that differs is enough
+    return all(known.equal(each, known.solution, number) for number, each in enumerate(runs))
 
 
 def mistakes(known: Variants, subject: Program) -> list[Variant]:
@@ -65,7 +66,12 @@ def _pair(known: Variants, mine: list[Outcome], until: float) -> list[Variant]:
 
 
 def likely(known: Variants, mine: list[Outcome]) -> list[Variant]:
-    """The wrong programs that are right on each probe on which this one is: a mistake shows, whatever is beside it."""
+    """The wrong programs that are right on each probe on which this one is: a mistake shows, whatever is beside it.
+
+    None if it stops on all probes, which says too little.
+    """
+    if all(isinstance(each, Stopped) for each in mine):
+        return []
     correct = [(number, each) for number, each in enumerate(mine) if known.equal(each, known.solution, number)]
     return [v for v in known.wrong_programs if all(known.equal(each, v, number) for number, each in correct)]
 
