@@ -9,9 +9,10 @@ take turns. The book's page of the whole model shows the shares. On a quiet mach
 import argparse
 import datetime
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 
@@ -60,7 +61,7 @@ def _parts(length: int) -> Iterator[tuple[str, Callable[[], object]]]:
     from tiny_llm.attention import causal_mask
     from tiny_llm.basics import linear, silu, softmax
     from tiny_llm.config import ModelConfig
-    from tiny_llm.qwen3 import Qwen3Model
+    from tiny_llm.qwen3 import Qwen3Model, Qwen3MultiHeadAttention
     from tiny_llm.sampler import make_sampler
     from tiny_llm.tokenizer import ByteLevelBPE, StreamingDetokenizer
     from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
@@ -86,10 +87,11 @@ def _parts(length: int) -> Iterator[tuple[str, Callable[[], object]]]:
     attentions = [layer.attention for layer in model.layers]
     mlps = [layer.mlp for layer in model.layers]
 
-    def normed(attention: "object") -> list[mx.array]:
-        return [mx.fast.rms_norm(q, attention.q_norm, 1e-6), mx.fast.rms_norm(k, attention.k_norm, 1e-6)]
+    def normed(attention: Qwen3MultiHeadAttention) -> list[mx.array]:
+        both = ((q, attention.q_norm), (k, attention.k_norm))
+        return [mx.fast.rms_norm(y, weight, config.rms_norm_eps) for y, weight in both]
 
-    def each(layers: list, program: Callable[..., object]) -> Callable[[], object]:
+    def each(layers: Sequence[Any], program: Callable[..., object]) -> Callable[[], object]:
         return lambda: [program(layer) for layer in layers]
 
     yield "tokens", partial(ByteLevelBPE.encode, tokenizer, text)

@@ -1,4 +1,4 @@
-"""What is in every box of the engine of week 1, for one sentence: arrays in float64, shapes, weights, recorded times."""
+"""What is in each box of the engine of week 1, for one sentence: arrays in float64, shapes, weights, recorded times."""
 
 import datetime
 import json
@@ -103,7 +103,7 @@ def _told(config: dict[str, Any], length: int) -> dict[str, tuple[str, str]]:
 
 
 def _weights() -> dict[str, int]:
-    """How many numbers of the checkpoint each box has, in all layers. The head has none: it is the embedding's table."""
+    """How many numbers of the checkpoint each box has, in all layers. The logits are made by the embedding's table."""
     boxes = {
         "embed_tokens": "embedding",
         "input_layernorm": "layers/norm 1",
@@ -194,7 +194,6 @@ def _arrays() -> dict[str, tuple[Shown, ...]]:
         "layers/MLP/silu": (shown("what passes", None, "passed"),),
         "layers/MLP/down": (shown("what the MLP adds", "stream", "mlp"),),
         "norm": (_first("normalised", None, normed),),
-        "logits": (_first("logits of the first tokens of the vocabulary", "logits", _logits()),),
     }
 
 

@@ -32,11 +32,11 @@
           .crumbs button + button::before { content: "› "; }
           .crumbs button[aria-current] { font-weight: 600; }
           #level { display: flex; flex-wrap: wrap; gap: 0.6em 1.3em; }
-          #level button { position: relative; display: grid; gap: 0.2em; width: 8.6em; padding: 0.4em 0.5em; text-align: left;
+          #level button { position: relative; display: grid; gap: 0.2em; width: 7.3em; padding: 0.4em 0.5em; text-align: left;
             align-content: start; background: var(--bg, Canvas); }
           #level button.frame { border-style: double; border-width: 4px; padding: calc(0.4em - 3px) calc(0.5em - 3px); }
           #level button[aria-pressed=true] { outline: 3px solid var(--links, #06c); outline-offset: 1px; }
-          #level button:not(:last-child)::after { content: "→"; position: absolute; right: -1.25em; top: 0.4em; }
+          #level button:not(:last-child)::after { content: "→"; position: absolute; right: -1.2em; top: 0.4em; }
           #level svg { width: 100%; }
           #level small, #level b { display: block; }
           .share { display: block; height: 5px; border: 1px solid var(--line); }
@@ -45,14 +45,15 @@
           #panel h3 { margin: 0.6em 0 0.2em; font-size: 1.1em; }
           #panel p { margin: 0.3em 0; }
           #panel a { color: var(--links, LinkText); }
-          #panel table { width: 100%; max-width: 30em; border-spacing: 0; margin-top: 0.6em; table-layout: fixed; }
+          #panel table { width: 100%; border-spacing: 0; margin-top: 0.6em; table-layout: fixed; }
           #panel th { width: 3.4em; text-align: right; overflow-wrap: anywhere; }
           #panel td { border: 0; padding: 0; min-width: 0; text-align: left; }
           #panel tr[data-row] { cursor: pointer; }
           tr.now th::before { content: "▸"; }
           tr.now td { box-shadow: 0 1px var(--fg, CanvasText), 0 -1px var(--fg, CanvasText); }
           .numbers { overflow-wrap: anywhere; max-width: 34em; }
-          .words th { width: 8em; white-space: normal; }
+          #panel table.words { max-width: 26em; }
+          #panel .words th { width: 8em; white-space: normal; }
           .words td:last-child { width: 4em; text-align: right; }
           .words i { display: block; height: 1.1em; background: var(--logits); }
           @media (max-width: 500px) { #level button { width: calc(50% - 0.7em); box-sizing: border-box; } }
@@ -200,7 +201,7 @@
       });
       const rest = array.whole - values[row].length;
       const numbers = values[row].map((x, j) => (hidden(row, j) ? "hidden" : number(x))).join(", ");
-      return `<table style="--role:var(--${array.role || "fg"})"><caption>${escape(array.name)}</caption><tbody>${lines.join("")}</tbody></table>
+      return `<table style="--role:var(--${array.role || "fg"});max-width:${3.4 + 2.2 * values[row].length}em"><caption>${escape(array.name)}</caption><tbody>${lines.join("")}</tbody></table>
         <p class="numbers"><b>${escape(tokens[row])}</b>: <span class="mono">${numbers}</span>${rest ? ` and ${rest} more` : ""}</p>`;
     }
 

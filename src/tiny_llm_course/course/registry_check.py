@@ -149,7 +149,7 @@ def _check_targets(tasks: list[Table]) -> None:
 
 
 def _check_boxes(weeks: Sequence[Table]) -> None:
-    """Each box of the engine has one task, a place beside boxes that are there, and frames that are made by the week."""
+    """Each box of the engine has one task, a place among those that are there, and frames that are made by the week."""
     owners: dict[str, str] = {}
     frames: dict[str, str] = {}  # a box within each
     for week in weeks:

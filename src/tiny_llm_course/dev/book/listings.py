@@ -16,7 +16,7 @@ from ...source.languages import language_of_target
 from .engine import engine_maps
 from .legend import legend_parts
 from .measured import measured_parts
-from .model import model_page
+from .model import Facts, Sentence, model_page
 from .parts import FOLDER, Parts, as_files, parts_in, present, present_files
 from .quizzes import quiz_parts
 
@@ -40,7 +40,8 @@ def generated_parts(course: Course) -> Parts:
             parts[day.name, f"signature-{task.number}"] = _signature(task)
             parts[day.name, f"hints-{task.number}"] = _hints(task)
     make_importable()
-    sentence, facts = None, {}
+    sentence: Sentence | None = None
+    facts: dict[str, Facts] = {}
     for script in sorted((BOOK / "generate").glob("week*/*.py")):
         made = runpy.run_path(str(script))
         parts |= made["generated_parts"](course)

@@ -1,8 +1,8 @@
 """The whole model on one page: the boxes of the engine with what is in them for one sentence.
 
-The boxes come from the registry, what is in them from `engine_facts` in the scripts of the weeks. A box that no script
-knows has its name, its place and its link. `<model-zoom>` shows one frame after another; on paper and without JavaScript
-all of them stand nested, each to be unfolded.
+The boxes come from the registry, what is in them from `engine_facts` in the scripts of the weeks. A box that no
+script knows has its name, its place and its link. `<model-zoom>` shows one frame after another; on paper and without
+JavaScript all of them stand nested, each to be unfolded.
 """
 
 import re
@@ -65,7 +65,7 @@ def model_page(course: Course, sentence: Sentence, facts: Mapping[str, Facts]) -
     def told(part: Part) -> dict[str, Any]:
         """A box as the widget gets it."""
         address, title = link(part, days, PAGE)
-        box = {"path": part.path, "name": part.name, "parts": [told(within) for within in part.parts]}
+        box: dict[str, Any] = {"path": part.path, "name": part.name, "parts": [told(within) for within in part.parts]}
         box |= {"href": address.replace(".md#", ".html#"), "title": title, "weights": sums[part.path][0]}
         box["shares"] = [round(100 * x / total, 2) for x, total in zip(sums[part.path], totals, strict=True)]
         if known := facts.get(part.path):
