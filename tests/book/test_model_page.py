@@ -9,6 +9,7 @@ from tests.book.widget import Widget
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.engine import engine
+from tiny_llm_course.dev.book.html import visible
 from tiny_llm_course.engine.engine import load_engine
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.programs.packages import load_solution
@@ -112,7 +113,7 @@ def test_shapes_words_and_weights_are_the_model_s(widget):
     shares = softmax(logits.astype(mx.float32), -1)
     order = mx.argsort(-shares)[:8].tolist()
     for row, token in zip(boxes["sampler"]["rows"], order, strict=True):
-        assert row[0] == engine.tokenizer.decode([token]).replace(" ", "\N{OPEN BOX}")
+        assert row[0] == visible(engine.tokenizer.decode([token]))
         assert float(row[1]) == pytest.approx(shares[token].item(), abs=0.0011)
     for row, token in zip(boxes["logits"]["rows"], order, strict=True):
         assert float(row[1]) == pytest.approx(logits[token].item(), abs=0.0061)

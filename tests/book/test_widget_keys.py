@@ -126,6 +126,12 @@ def test_rope_by_keyboard(page, _):
     assert page.url == widget.address
 
 
+def on_screen(part):
+    """Where it is, once it is in the middle of the window."""
+    part.evaluate("part => part.scrollIntoView({ block: 'center', behavior: 'instant' })")
+    return part.bounding_box()
+
+
 @pytest.mark.parametrize(
     ("hand", "pair", "turns", "wanted"),
     [
@@ -140,8 +146,8 @@ def test_rope_by_keyboard(page, _):
 def test_rope_s_hands_can_be_turned(page, hand, pair, turns, wanted):
     """The position follows the end of the hand, and everything else the position."""
     widget = Widget(page, "rope-rotation")
-    before = widget.change(query=4, key=3) | {"pair": pair}
-    box = widget.element.locator("#dials").bounding_box()
+    before = widget.change(query=4, key=3)
+    box = on_screen(widget.element.locator("#dials"))
     scale = box["width"] / 320
 
     def place(angle):
@@ -170,10 +176,7 @@ def test_rope_s_hands_can_be_turned(page, hand, pair, turns, wanted):
 def test_a_finger_turns_a_hand_and_does_not_scroll(page):
     widget = Widget(page, "rope-rotation")
     session = page.context.new_cdp_session(page)
-    grip = widget.element.locator(".grip").first
-    grip.scroll_into_view_if_needed()
-    assert grip.evaluate("part => getComputedStyle(part).touchAction") == "none"
-    box = widget.element.locator("#dials").bounding_box()
+    box = on_screen(widget.element.locator("#dials"))
     scale, scrolled = box["width"] / 320, page.evaluate("scrollY")
     for kind, angle in (
         ("touchStart", 4.0),

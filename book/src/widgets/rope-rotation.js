@@ -44,7 +44,7 @@
           #dials { width: 22em; } #curve { width: 27em; }
           svg text { font-size: 13px; }
           .rim, .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
-          .grip { fill: transparent; cursor: grab; touch-action: none; }
+          .grip { fill: transparent; cursor: grab; }
           .grip:active { cursor: grabbing; }
           .how { margin: 0 0 0.5em; }
           .query { stroke: var(--query); stroke-width: 4; }
@@ -62,6 +62,9 @@
       this.$("#on").onclick = () => this.both(1);
       const dials = this.$("#dials");
       dials.addEventListener("pointerdown", (event) => this.take(event));
+      // A finger on a dial turns a hand; anywhere else it scrolls the page.
+      const stay = (event) => event.target.closest(".grip") && event.preventDefault();
+      dials.addEventListener("touchstart", stay, { passive: false });
       dials.addEventListener("pointermove", (event) => this.turn(event));
       for (const end of ["pointerup", "pointercancel"]) dials.addEventListener(end, () => (this.held = null));
     }
