@@ -129,7 +129,7 @@ BookWidget.style = `
     linear-gradient(to left, var(--line), transparent) right / 0.8em 100% no-repeat scroll; }
   table { border-collapse: separate; border-spacing: 3px; margin: 0; }
   caption { text-align: left; padding-bottom: 0.3em; }
-  th { font-weight: 600; padding: 0.1em 0.4em; white-space: nowrap; text-align: right; }
+  th { font-weight: 700; padding: 0.1em 0.4em; white-space: nowrap; text-align: right; }
   thead th { text-align: center; }
   td { min-width: 3.2em; padding: 0.25em 0.4em; text-align: center; white-space: nowrap;
     border: 1px solid var(--line); border-radius: 3px; font-size: 0.9em; }

@@ -30,7 +30,7 @@
         <style>
           .crumbs { display: flex; flex-wrap: wrap; gap: 0.3em 0.6em; align-items: center; margin-bottom: 0.6em; }
           .crumbs button + button::before { content: "› "; }
-          .crumbs button[aria-current] { font-weight: 600; }
+          .crumbs button[aria-current] { font-weight: 700; }
           #level { display: flex; flex-wrap: wrap; gap: 0.6em 1.3em; }
           #level button { position: relative; display: grid; gap: 0.2em; width: 7.3em; padding: 0.4em 0.5em; text-align: left;
             align-content: start; background: var(--bg, Canvas); }
@@ -42,8 +42,8 @@
           .share { display: block; height: 5px; border: 1px solid var(--line); }
           .share i { display: block; height: 100%; background: var(--fg, CanvasText); opacity: 0.7; }
           #panel { margin-top: 0.9em; border-top: 1px solid var(--line); }
-          #panel h3 { margin: 0.6em 0 0.2em; font-size: 1.1em; }
           #panel p { margin: 0.3em 0; }
+          #panel .name { margin-top: 0.6em; font-size: 1.1em; font-weight: 700; }
           #panel a { color: var(--links, LinkText); }
           #panel table { width: 100%; border-spacing: 0; margin-top: 0.6em; table-layout: fixed; }
           #panel th { width: 3.4em; text-align: right; overflow-wrap: anywhere; }
@@ -175,14 +175,14 @@
     }
 
     whole() {
-      return `<h3>The engine</h3><p>${this.data.weights.toLocaleString("en")} weights. ${escape(this.data.measured)}</p>`;
+      return `<p class="name">The engine</p><p>${this.data.weights.toLocaleString("en")} weights. ${escape(this.data.measured)}</p>`;
     }
 
     /** All about a box. */
     large(box) {
       const [weights, time] = box.shares.map((share) => number(share, 2));
       const about = box.about ? `<p>${escape(box.about)}</p><p>Shape: ${escape(box.shape)}.</p>` : "";
-      return `<h3>${escape(box.name)}</h3>${about}
+      return `<p class="name">${escape(box.name)}</p>${about}
         <p>${box.weights.toLocaleString("en")} weights, ${weights} % of all; ${time} % of the time.
         You build it in <a href="${escape(box.href)}">${escape(box.title)}</a>.</p>
         ${(box.arrays || []).map((array) => this.array(array)).join("")}${this.words(box.rows || [])}`;
