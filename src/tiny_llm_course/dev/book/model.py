@@ -78,7 +78,7 @@ def model_page(course: Course, sentence: Sentence, facts: Mapping[str, Facts]) -
     all_told = [told(part) for part in boxes]
     data = {**vars(sentence), "boxes": all_told, "weights": int(totals[0])}
     nested = [line for box in all_told for line in _nested(box, facts, sentence)]
-    return element("model-zoom", data, *nested)
+    return element("model-zoom", data, *nested, f"<p>{escape(sentence.measured)}</p>")
 
 
 def _sums(facts: Mapping[str, Facts], path: str) -> tuple[int, float]:
