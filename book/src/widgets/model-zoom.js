@@ -175,7 +175,7 @@
     }
 
     whole() {
-      return `<p class="name">The engine</p><p>${this.data.weights.toLocaleString("en")} weights. ${escape(this.data.measured)}</p>`;
+      return `<p class="name">The engine</p><p>${this.data.weights.toLocaleString("en")} trained weights. ${escape(this.data.measured)}</p>`;
     }
 
     /** All about a box. */
@@ -183,7 +183,7 @@
       const [weights, time] = box.shares.map((share) => number(share, 2));
       const about = box.about ? `<p>${escape(box.about)}</p><p>Shape: ${escape(box.shape)}.</p>` : "";
       return `<p class="name">${escape(box.name)}</p>${about}
-        <p>${box.weights.toLocaleString("en")} weights, ${weights} % of all; ${time} % of the time.
+        <p>${box.weights.toLocaleString("en")} trained weights, ${weights} % of all; ${time} % of the time.
         You build it in <a href="${escape(box.href)}">${escape(box.title)}</a>.</p>
         ${(box.arrays || []).map((array) => this.array(array)).join("")}${this.words(box.rows || [])}`;
     }
