@@ -3,6 +3,7 @@
 That no page logs an error, misses a file or asks another machine for anything is checked by `page` itself, every time.
 """
 
+import gzip
 import re
 from pathlib import Path
 
@@ -15,8 +16,11 @@ AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 SUMMARY = (BOOK / "src" / "SUMMARY.md").read_text(encoding="utf-8")
 PAGES = [name.removesuffix(".md") for name in re.findall(r"\]\(([\w/.-]+\.md)\)", SUMMARY)]
 THEMES = ["light", "navy"]
+WIDGETS = {file.stem for file in (BOOK / "src" / "widgets").glob("*.js")} - {"common"}
 
 every_page = pytest.mark.parametrize("name", PAGES)
+LIGHT = 400 * 1024  # bytes that a reader waits for at most
+
 both_themes = pytest.mark.parametrize("theme", THEMES)
 on_a_phone = pytest.mark.parametrize("width", [375])
 
@@ -76,6 +80,20 @@ def test_a_page_prints(page, name, theme):
     folded = "[...document.querySelectorAll('main details:not([open]) > :not(summary)')]"
     assert not page.evaluate(f"{folded}.filter((part) => !part.checkVisibility() || !part.offsetHeight).length")
     assert page.pdf().startswith(b"%PDF")
+
+
+@every_page
+def test_a_page_is_light(page, name):
+    """All that it asks for before the reader does anything, as a server sends it; of widgets, only its own."""
+    answers = []
+    page.on("requestfinished", lambda request: answers.append(request.response()))
+    page.goto(f"{name}.html")
+    page.evaluate("document.fonts.ready.then(() => true)")
+    sizes = {answer.url: min(len(answer.body()), len(gzip.compress(answer.body()))) for answer in answers}
+    assert sum(sizes.values()) <= LIGHT, sizes
+    own = set(page.evaluate("[...document.querySelectorAll('main *')].map((part) => part.localName)"))
+    widgets = {Path(url).stem for url in sizes if "/widgets/" in url}
+    assert widgets == ({*own} & WIDGETS) | ({"common"} if own & WIDGETS else set())
 
 
 def test_the_whole_book_on_one_page(page):

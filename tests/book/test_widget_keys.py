@@ -1,7 +1,11 @@
 """Every widget without a mouse. Each test is repeated: a lost key may be lost only now and then."""
 
+import math
+
 import pytest
 from tests.book.widget import Widget
+
+from tiny_llm_course.dev.book.html import number
 
 
 @pytest.mark.parametrize("_", range(5))
@@ -120,6 +124,72 @@ def test_rope_by_keyboard(page, _):
     widget.focus("[value=neighbours]")
     assert widget.press("ArrowDown")["layout"] == "halves"
     assert page.url == widget.address
+
+
+def on_screen(part):
+    """Where it is, once it is in the middle of the window."""
+    part.evaluate("part => part.scrollIntoView({ block: 'center', behavior: 'instant' })")
+    return part.bounding_box()
+
+
+@pytest.mark.parametrize(
+    ("hand", "pair", "turns", "wanted"),
+    [
+        ("query", 0, [1.0, 1.0, 0.8], 7),
+        ("key", 0, [-1.0], 2),
+        ("key", 0, [-1.0] * 5, 0),  # and no further
+        ("query", 0, [1.0] * 9 + [-1.0], 12),  # more than once round, and back
+        ("query", 1, [0.35, 0.27], 10),
+        ("query", 1, [1.0] * 3, 15),
+    ],
+)
+def test_rope_s_hands_can_be_turned(page, hand, pair, turns, wanted):
+    """The position follows the end of the hand, and everything else the position."""
+    widget = Widget(page, "rope-rotation")
+    before = widget.change(query=4, key=3)
+    box = on_screen(widget.element.locator("#dials"))
+    scale = box["width"] / 320
+
+    def place(angle):
+        x, y = 80 + 160 * pair + 62 * math.cos(angle), 76 - 62 * math.sin(angle)
+        return box["x"] + x * scale, box["y"] + y * scale
+
+    angle = before[hand] * 100 ** (-pair / 2)
+    page.mouse.move(*place(angle))
+    page.mouse.down()
+    for turn in turns:
+        angle += turn
+        page.mouse.move(*place(angle))
+    page.mouse.up()
+    state = widget.state()
+    assert state[hand] == wanted
+    other = {"query": "key", "key": "query"}[hand]
+    assert state[other] == before[other]
+    assert widget.element.locator(f"#{hand}").input_value() == str(wanted)
+    score = math.cos(state["distance"]) + math.cos(0.1 * state["distance"])
+    assert state["score"] == pytest.approx(score)
+    assert widget.said().endswith(f"The score is {number(score, 4)}.")
+    page.mouse.move(*place(angle + 1))  # it was let go
+    assert widget.state()[hand] == wanted
+
+
+def test_a_finger_turns_a_hand_and_does_not_scroll(page):
+    widget = Widget(page, "rope-rotation")
+    session = page.context.new_cdp_session(page)
+    box = on_screen(widget.element.locator("#dials"))
+    scale, scrolled = box["width"] / 320, page.evaluate("scrollY")
+    for kind, angle in (
+        ("touchStart", 4.0),
+        ("touchMove", 4.5),
+        ("touchMove", 5.0),
+        ("touchMove", 6.0),
+        ("touchEnd", 6),
+    ):
+        at = {"x": box["x"] + (80 + 62 * math.cos(angle)) * scale, "y": box["y"] + (76 - 62 * math.sin(angle)) * scale}
+        points = [] if kind == "touchEnd" else [at]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    page.wait_for_function("document.querySelector('rope-rotation').state.query === 6")
+    assert page.evaluate("scrollY") == scrolled
 
 
 @pytest.mark.parametrize("_", range(5))

@@ -10,6 +10,7 @@ import pytest
 from book.generate.week1 import heads, widgets
 from tests.book.widget import Widget
 
+from tiny_llm_course.dev.book.drawing import TIMES
 from tiny_llm_course.dev.book.html import MINUS, number
 from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.engine.engine import load_engine
@@ -109,6 +110,28 @@ def test_attention_works_out_the_highlighted_cell(page):
         shown = state[["scores", "scaled", "mask", "softmax", "output"][state["step"]]][state["row"]][state["column"]]
         result = text.rpartition("= ")[2].replace(MINUS, "-").replace("∞", "inf")
         assert float(result) == pytest.approx(float(shown), abs=0.00051)
+
+
+def test_attention_s_side_panel_shows_what_the_step_reads(page):
+    """For the row `a`, of five: what the step before has made of it, and what is added, taken or weighed."""
+    widget = Widget(page, "attention-stepper")
+    for step in range(1, 5):
+        state = widget.change(step=step, row=2)
+        rows = widget.element.locator("#vectors tr").evaluate_all(
+            "rows => rows.map(row => [row.querySelector('th').textContent, ...[...row.querySelectorAll('td')]"
+            ".filter(cell => !cell.querySelector('svg')).map(cell => cell.textContent)])"
+        )
+        scores, scaled, masked, weights = (
+            [float(x) for x in state[name][2]] for name in ("scores", "scaled", "mask", "softmax")
+        )
+        added = [0.0, 0.0, 0.0, -math.inf, -math.inf]
+        read = {
+            1: [["", *map(number, scores)]],
+            2: [["scores", *map(number, scaled)], ["mask", *map(number, added)]],
+            3: [["scores", *map(number, masked)], ["exp", *map(number, map(math.exp, masked))]],
+            4: [[f"{number(x)} {TIMES} {token}"] for x, token in zip(weights, widget.data()["tokens"], strict=True)],
+        }
+        assert rows == read[step]
 
 
 # Day 2: RoPE

@@ -1,8 +1,12 @@
 """What holds for every widget of the book, and for the engine's map."""
 
+import re
+
 import pytest
 from tests.book.contrast import FAINT
 from tests.book.widget import WIDGETS, Widget
+
+from tiny_llm_course.paths import BOOK
 
 both_themes = pytest.mark.parametrize("theme", ["light", "navy"])
 every_widget = pytest.mark.parametrize("name", WIDGETS)
@@ -20,7 +24,7 @@ def test_it_fits_the_page(page, name):
 
 
 # What stands in a widget's place in print and without JavaScript.
-STILL = ":is(.table-wrapper, figure)"
+STILL = ":is(.table-wrapper, figure, details)"
 # Views that show every colour a widget has.
 VIEWS = {
     "attention-stepper": [{"step": step} for step in range(5)],
@@ -30,6 +34,7 @@ VIEWS = {
     "norm-gate": [{"token": 1, "gate": -4}, {"token": 2, "power": -4}, {"token": 3, "power": 2, "gate": 6}],
     "rope-rotation": [{"layout": "halves", "query": 4, "key": 4}, {"layout": "neighbours", "query": 15, "key": 0}],
     "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],
+    "model-zoom": [{}, {"box": "layers/attention/RoPE"}, {"box": "layers/attention/GQA/softmax"}, {"box": "sampler"}],
     "story-teller": [{"step": 0}, {"step": 20}],
     "sampling-sliders": [{}, {"temperature": 0}, {"top_k": 3}],
 }
@@ -82,6 +87,11 @@ def test_every_control_has_a_name_and_keeps_its_keys(page, name):
     assert not page.locator("#mdbook-search-wrapper:not(.hidden)").count()
 
 
+def test_every_widget_is_on_a_page():
+    scripts = {file.stem for file in (BOOK / "src" / "widgets").glob("*.js")}
+    assert scripts - {"common", "mc-quiz"} == set(WIDGETS)
+
+
 # The engine's map, which needs no script
 
 
@@ -97,25 +107,27 @@ def test_the_map_fits_the_page(page):
 
 
 def test_the_map_lights_today_s_boxes(page):
-    """Those of the open chapter; past days are ticked, and every day of the week has a box."""
-    seen = set()
+    """Those of the open chapter; past days are ticked, and each day that makes a part of the engine has a box."""
+    page.goto("week1/overview.html")
+    boxes = "links => links.map(a => [a.getAttribute('href'), a.ariaCurrent, a.className, a.textContent])"
+    made = {int(re.match(r"day(\d)", href)[1]) for href, *_ in page.locator(".engine-map li > a").evaluate_all(boxes)}
+    assert made == set(range(1, 8))
     for day in range(1, 8):
         page.goto(f"week1/day{day}.html")
-        boxes = page.locator(".engine-map a").evaluate_all(
-            "links => links.map(a => [a.getAttribute('href'), a.ariaCurrent, a.className, a.textContent])"
-        )
-        for address, current, name, text in boxes:
-            made = int(address.removeprefix("day").removesuffix(".html"))
-            seen.add(made)
-            assert (current == "page") == (made == day)
-            assert name == ("done" if made < day else "later" if made > day else "")
-            assert text.startswith("✓ ") == (made < day)
+        for address, current, name, text in page.locator(".engine-map li > a").evaluate_all(boxes):
+            made_on = int(re.fullmatch(r"day(\d)\.html#task-1-\1-\d", address)[1])
+            assert (current == "page") == (made_on == day)
+            assert name == ("done" if made_on < day else "later" if made_on > day else "")
+            assert text.startswith("✓ ") == (made_on < day)
         assert page.locator(".engine-map a[aria-current]").count() >= 1
-    assert seen == set(range(1, 8))
 
 
-def test_the_map_s_boxes_lead_to_their_chapters_by_keyboard(page):
+def test_the_map_s_boxes_lead_to_their_tasks_by_keyboard(page):
     page.goto("week1/overview.html")
     page.locator(".engine-map a", has_text="RoPE").focus()
     page.keyboard.press("Enter")
-    page.wait_for_url("**/week1/day2.html")
+    page.wait_for_url("**/week1/day2.html#task-1-2-2")
+    page.goto("week1/day2.html")
+    page.locator(".engine-map a", has_text="all its numbers").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/model.html")

@@ -1,19 +1,30 @@
 """A widget of the book on its page, for the browser tests."""
 
 import json
+import re
 from typing import Any
 
-WIDGETS = {
-    "attention-stepper": "week1/day1.html",
-    "head-atlas": "week1/day1.html",
-    "box-steps": "week1/day6.html",
-    "depth-words": "week1/day5.html",
-    "norm-gate": "week1/day4.html",
-    "rope-rotation": "week1/day2.html",
-    "gqa-sharing": "week1/day3.html",
-    "story-teller": "index.html",
-    "sampling-sliders": "week1/day7.html",
-}
+from tiny_llm_course.dev.book.parts import parts_in, present_files
+from tiny_llm_course.paths import BOOK
+
+SOURCE = BOOK / "src"
+INCLUDED = re.compile(r"generated/([\w.]+\.md):([\w-]+)\}\}")
+
+
+def _pages() -> dict[str, str]:
+    """Every widget that stands on `common.js`, and the first page that has it."""
+    generated = {name: parts_in(text) for name, text in present_files().items()}
+    scripts = {file.stem: file.read_text(encoding="utf-8") for file in sorted((SOURCE / "widgets").glob("*.js"))}
+    found: dict[str, str] = {}
+    for name in re.findall(r"\]\(([\w/.-]+)\.md\)", (SOURCE / "SUMMARY.md").read_text(encoding="utf-8")):
+        parts = INCLUDED.findall((SOURCE / f"{name}.md").read_text(encoding="utf-8"))
+        text = "".join(generated[file][part] for file, part in parts)
+        own = [widget for widget, script in scripts.items() if "extends BookWidget" in script and f"<{widget}>" in text]
+        found = dict.fromkeys(own, f"{name}.html") | found
+    return found
+
+
+WIDGETS = _pages()
 
 
 class Widget:

@@ -13,7 +13,7 @@ from itertools import pairwise
 import mlx.core as mx
 import numpy as np
 import pytest
-from book.generate.week1 import day6, heads
+from book.generate.week1 import day6, heads, model
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT, TESTS
@@ -52,6 +52,12 @@ def first_gap(dtype: mx.Dtype) -> int:
 
 def vocabulary() -> int:
     return int(json.loads((EMBEDDED_MODEL / "config.json").read_text(encoding="utf-8"))["vocab_size"])
+
+
+def mlp_share() -> float:
+    """How much of the embedded model's weights is in its MLPs, in percent."""
+    sizes = {name: array.size for name, array in heads.model().weights.items()}
+    return round(100 * sum(size for name, size in sizes.items() if ".mlp." in name) / sum(sizes.values()), 1)
 
 
 def pinned(package: str) -> str:
@@ -108,6 +114,16 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
         lambda: round(heads.example().scores[0, 0], 2) == 3.83,
     ),
     ("week1/day1.md", "score with `blue` is -2.13", lambda: heads.example().products[2, 3] == -2.13),
+    (
+        "model.md",
+        "the one furthest from 0 grows from 0.97 to 3.03",
+        lambda: (
+            [round(float(abs(heads.streams_of(heads.SENTENCE)[i][-1, : model.COLUMNS]).max()), 2) for i in (1, 6)]
+            == [0.97, 3.03]
+        ),
+    ),
+    ("model.md", "in the MLP**, 55.8 %", lambda: mlp_share() == 55.8),
+    ("model.md", "of 25 scores of a head, 15 are left", lambda: np.tril(np.ones((5, 5))).sum() == 15),
     ("week1/day2.md", "Above 256, bfloat16", lambda: first_gap(mx.bfloat16) == 256),
     ("week1/day2.md", "above 2048, nor has float16", lambda: first_gap(mx.float16) == 2048),
     ("week1/day4.md", "which holds numbers up to 65504", lambda: mx.finfo(mx.float16).max == 65504),

@@ -2,12 +2,13 @@
 
 import math
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from tiny_llm_course.dev.book.drawing import ROLES, Canvas, bars, flow, lines, matrix, squares, strips
+from tiny_llm_course.dev.book.drawing import ROLES, Canvas, bars, curves, flow, lines, matrix, squares, strips
 from tiny_llm_course.dev.book.drawing.canvas import WIDEST
 from tiny_llm_course.paths import BOOK
 
@@ -21,9 +22,13 @@ def shapes(canvas, kind, looks=""):
     return [{k: float(v) if re.fullmatch(r"-?[\d.]+", v) else v for k, v in part.items()} for part in found]
 
 
-def texts(canvas):
+def drawn_texts(canvas):
     tree = ElementTree.fromstring(canvas.figure("a-figure", "A figure", "What there is to see"))
-    return [part.text for part in tree.iter(SVG + "text")]
+    return list(tree.iter(SVG + "text"))
+
+
+def texts(canvas):
+    return [part.text for part in drawn_texts(canvas)]
 
 
 def points(part):
@@ -108,6 +113,23 @@ def test_what_doubles_goes_up_by_equal_steps():
     assert second[0][1] > y0  # smaller is further down
     assert len(shapes(canvas, "circle", "series-0")) == 4  # three points and the legend's
     assert len(shapes(canvas, "rect", "series-1")) == 4
+
+
+def test_curves_have_one_scale_and_their_dots_lie_on_them():
+    canvas = Canvas()
+    across = [-4, -2, 0, 2, 4]
+    dots = {"flat": -2, "steep": 2}
+    curves(canvas, across, {"relu": [0, 0, 0, 2, 4], "line": across}, lambda x: f"{x:g}", dots=dots)
+    relu, line = (points(part) for part in shapes(canvas, "polyline", "line"))
+    steps = [(b[0] - a[0], a[1] - b[1]) for a, b in pairwise(line)]
+    assert all(right == pytest.approx(up, abs=0.11) for right, up in steps)
+    flat, steep = shapes(canvas, "circle")
+    assert (flat["cx"], flat["cy"]) == relu[1]
+    assert (steep["cx"], steep["cy"]) == relu[3]
+    named = {part.text: part.attrib for part in drawn_texts(canvas)}
+    assert float(named["flat"]["y"]) < flat["cy"] - 4
+    assert float(named["steep"]["x"]) > steep["cx"] + 4
+    assert {"-4", "-2", "2", "4"} <= set(texts(canvas))
 
 
 def test_arrows_lead_from_box_to_box():

@@ -14,8 +14,3 @@ def test_the_terminal_is_drawn_from_its_transcript():
 def test_the_icon_is_drawn():
     script = runpy.run_path(str(BOOK / "figures" / "icon.py"))
     assert script["ICON"].read_text(encoding="utf-8") == script["draw"](), "draw it anew: pdm run dev book"
-
-
-def test_silu_is_drawn_from_its_formula():
-    script = runpy.run_path(str(BOOK / "figures" / "silu.py"))
-    assert script["PICTURE"].read_text(encoding="utf-8") == script["draw"](), "draw it anew: pdm run dev book"

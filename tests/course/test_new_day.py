@@ -124,3 +124,17 @@ def test_it_is_written_as_ruff_wants_it(checkout, command):
     ruff = [sys.executable, "-m", "ruff", *command, *rules, *folders]
     done = subprocess.run(ruff, cwd=checkout, stdout=subprocess.PIPE)
     assert done.returncode == 0, done.stdout
+
+
+def test_a_box_of_the_engine_gets_a_map_that_leads_to_its_chapter(checkout):
+    """Last: it changes the day."""
+    registry, chapter = (checkout / name for name in (WRITTEN[0], WRITTEN[5]))
+    registry.write_text(registry.read_text().replace("needs =", 'makes = ["sums/twice", "sums"]\nneeds =', 1))
+    include = "{{#include ../generated/2.1.md:map}}"
+    wanted = f"2.1: it makes a part of the engine, and the chapter has no {include} ({WRITTEN[5]})\n"
+    assert wanted in run("dev check 2.1", checkout).stdout
+    chapter.write_text(f"{chapter.read_text()}\n{include}\n")
+    assert run("dev book", checkout).returncode == 0
+    drawn = (checkout / "book" / "src" / "generated" / "2.1.md").read_text(encoding="utf-8")
+    assert '<a href="day1.md#task-2-1-1" title="Week 2, day 1: Sums" aria-current="page">twice</a>' in drawn
+    assert wanted not in run("dev check 2.1", checkout).stdout

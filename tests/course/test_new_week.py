@@ -13,8 +13,8 @@ from tiny_llm_course.paths import COURSE
 
 # The tests that read the course: its registry, chapters, quizzes, measurements, known programs and stubs.
 READERS = (
-    "test_book.py", "test_book_numbers.py", "test_book_sources.py", "test_quizzes.py", "test_registry.py",
-    "test_stubs_package.py", "test_variants.py",
+    "test_book.py", "test_book_numbers.py", "test_book_sources.py", "test_engine_map.py", "test_quizzes.py",
+    "test_registry.py", "test_stubs_package.py", "test_variants.py",
     "test_bench.py::test_every_day_has_a_measurement_a_record_and_its_section",
 )  # fmt: skip
 MISTAKES = """
@@ -32,6 +32,7 @@ QUESTION = """
 def two_numbers(program: Any) -> str:
     return numbers(program(mx.array([0.0, 5.0])))
 """
+MAP = r"{{#include ../generated/2.1.md:map}}\n"
 MEASURED = r"{{#include ../generated/2.1.md:measured}}\n"
 
 
@@ -55,6 +56,10 @@ def checkout() -> Iterator[Path]:
         words = "As many words as a section of this kind has, which say nothing. " * 6
         empty_sections = (r"^(## .*\n)\n*(?=## |\Z)", r"\1\nA sum (`test_task_1_mlx`).\n\n")
         written(folder / "book/src/week2/day1.md", (MEASURED, rf"{MEASURED}\n{words}\n"), empty_sections)
+        registry = folder / "src/tiny_llm_course/course/tasks/week2.toml"
+        written(registry, (r"^(needs = .*)$", r'makes = ["layers/attention/twice before GQA"]\n\1'))
+        written(folder / "book/src/week2/day1.md", (r"^(# .*)\n", rf"\1\n\n{MAP}"))
+        written(folder / "book/src/week2/overview.md", (r"^(# .*)\n", rf"\1\n\n{MAP.replace('2.1', '2')}"))
         for command in ("dev stubs", "dev bench 2.1", "dev book"):
             assert run(command, folder).returncode == 0
         yield folder
@@ -63,6 +68,18 @@ def checkout() -> Iterator[Path]:
 def test_the_day_proves_itself(checkout: Path) -> None:
     done = run("dev check 2.1", checkout)
     assert done.returncode == 0, done.stdout
+
+
+def test_its_box_stands_in_the_engine_and_leads_to_its_chapter(checkout: Path) -> None:
+    generated = checkout / "book/src/generated"
+    texts = {
+        name: (generated / f"{name}.md").read_text(encoding="utf-8") for name in ("2.1", "2", "course", "1", "1.1")
+    }
+    box = '<a href="day1.md#task-2-1-1" title="Week 2, day 1: Sums"'
+    assert f'{box} aria-current="page">twice</a>' in texts["2.1"]
+    assert f"{box}>twice</a>" in texts["2"]
+    assert '<a href="week2/day1.html#task-2-1-1">Week 2, day 1: Sums</a>' in texts["course"]
+    assert "twice" not in texts["1"] + texts["1.1"]
 
 
 def test_it_is_graded_and_stands_on_the_board(checkout: Path) -> None:

@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, is_here, streams_of
-from book.generate.week1.widgets import BASE, PROMPT, next_token_logits
-from tests.week1.formulas import rope64, softmax64
+from book.generate.week1.widgets import BASE, GATES, PROMPT, next_token_logits
+from tests.week1.formulas import rope64, silu64, softmax64
 
 from tiny_llm_course.course.registry import Course
-from tiny_llm_course.dev.book.drawing import Canvas, bars, flow, matrix
+from tiny_llm_course.dev.book.drawing import Canvas, bars, curves, flow, matrix
 from tiny_llm_course.dev.book.html import number
 from tiny_llm_course.dev.book.parts import Parts, present
 from tiny_llm_course.paths import TESTS
@@ -31,6 +31,7 @@ def generated_parts(course: Course) -> Parts:
     parts = {
         ("1.2", "hands"): hands(),
         ("1.2", "scores"): scores(),
+        ("1.4", "silu"): silu(),
         ("1.6", "merges"): merges(),
         ("1.7", "filters"): filters(),
     }
@@ -95,6 +96,22 @@ def sizes() -> str:
         "layer's half reads the vector, a norm brings it to 1."
     )
     return canvas.figure("sizes-1-4", title, f"{said}.", caption)
+
+
+def silu() -> str:
+    """SiLU beside relu, with the gates of the chapter's session."""
+    canvas, across = Canvas(), np.linspace(-10, 5, 151)
+    gates = dict(zip(TOKENS, GATES, strict=True))
+    drawn = {"silu": silu64(across).tolist(), "relu": np.maximum(across, 0).tolist()}
+    curves(canvas, across.tolist(), drawn, lambda x: number(x, 0), dots=gates)
+    said = ", ".join(f"{number(float(silu64(np.array(gate))), 3)} for {token}" for token, gate in gates.items())
+    about = (
+        "Left of 0 the curve dips a little below the axis and returns to it; right of 0 it rises towards the line of "
+        f"relu. At the gates of the five tokens it is {said}."
+    )
+    return canvas.figure(
+        "silu-1-4", "The curve of silu", about, "silu(x), and, dashed, relu(x): the larger of x and 0."
+    )
 
 
 def merges() -> str:

@@ -44,6 +44,20 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Box:
+    """A part of the engine that a task makes: "layers/attention/RoPE before softmax" stands in two frames."""
+
+    path: str  # the frames around it and its own name, with slashes between them
+    before: str = ""  # the box of its frame that it comes before; else it is the last so far
+
+    @classmethod
+    def parse(cls, text: str) -> "Box":
+        """Read "frame/name" or "frame/name before other"."""
+        path, _, before = text.partition(" before ")
+        return cls(path, before)
+
+
+@dataclass(frozen=True)
 class Task:
     """One thing to write: the smallest unit that is graded, hinted at and shown on the board."""
 
@@ -61,6 +75,7 @@ class Task:
     runner: Target | None = None  # the function in Python that runs a target in another language
     requires: tuple[str, ...] = ()  # words of `requirements`: where one of them is missing it is not run
     seconds: int = 20  # that grading it may take
+    makes: tuple[Box, ...] = ()  # the parts of the engine that are there with it
 
     @property
     def program(self) -> Target:

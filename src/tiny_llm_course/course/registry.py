@@ -10,7 +10,7 @@ from typing import Any
 
 from ..paths import REGISTRY
 from .guesses import meant
-from .nouns import Day, Stage, Target, Task, Week
+from .nouns import Box, Day, Stage, Target, Task, Week
 from .registry_check import check_registry
 
 
@@ -162,6 +162,7 @@ def _task(table: dict[str, Any], week: int, day: int) -> Task:
         runner=Target.parse(table["program"]) if "program" in table else None,
         requires=tuple(table.get("requires", ())),
         seconds=table.get("seconds", Task.seconds),
+        makes=tuple(map(Box.parse, table.get("makes", ()))),
     )
 
 

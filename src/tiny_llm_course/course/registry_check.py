@@ -34,11 +34,13 @@ TASK_KEYS = {
     "forbidden": STRINGS,
     "hints": STRINGS,
 }
-TASK_OPTIONS = {"program": STRING, "requires": STRINGS, "seconds": NUMBER}
+TASK_OPTIONS = {"program": STRING, "requires": STRINGS, "seconds": NUMBER, "makes": STRINGS}
 
 OTHER_LANGUAGES = (".cpp", ".h", ".metal")  # the ends of files that a learner writes in beside Python's
 DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 PYTHON = re.compile(f"{DOTTED}:{DOTTED}")
+NAME = r"[^\s/](?:(?! before )[^/])*(?<!\s)"
+BOX = re.compile(rf"((?:{NAME}/)*){NAME}( before {NAME})?")
 OTHER = re.compile(rf"(?:\w+/)*\w+(?:{'|'.join(map(re.escape, OTHER_LANGUAGES))}):{DOTTED}")
 
 
@@ -61,6 +63,7 @@ def check_registry(weeks: Sequence[Table]) -> None:
     _check_needs(tasks)
     _check_limits(tasks)
     _check_targets(tasks)
+    _check_boxes(weeks)
     _check_stages([stage for week in weeks for stage in week.get("stages", [])], {task["id"] for task in tasks})
 
 
@@ -143,3 +146,26 @@ def _check_targets(tasks: list[Table]) -> None:
                 raise ValueError(f"task {task['id']}: {key!r} is {value}, the {owners[value]} already")
             if value:
                 owners[value] = f"{key} of {task['id']}"
+
+
+def _check_boxes(weeks: Sequence[Table]) -> None:
+    """Each box of the engine has one task, a place among those that are there, and frames that are made by the week."""
+    owners: dict[str, str] = {}
+    frames: dict[str, str] = {}  # a box within each
+    for week in weeks:
+        for task in (task for day in week["days"] for task in day["tasks"]):
+            place = f"task {task['id']}: 'makes'"
+            for text in task.get("makes", []):
+                if not BOX.fullmatch(text):
+                    raise ValueError(f"{place} has {text!r}, which is not frame/name or frame/name before other")
+                path, _, before = text.partition(" before ")
+                *around, _ = path.split("/")
+                if path in owners:
+                    raise ValueError(f"{place} has {path}, which {owners[path]} makes already")
+                other = "/".join([*around, before])
+                if before and other not in owners.keys() | frames.keys():
+                    raise ValueError(f"{place} puts {path} before {before}, but no earlier task makes {other}")
+                owners[path] = task["id"]
+                frames |= {"/".join(around[: i + 1]): path for i in range(len(around))}
+        if unmade := sorted(frames.keys() - owners.keys()):
+            raise ValueError(f"week {week['number']}: no task makes {unmade[0]}, the frame of {frames[unmade[0]]}")

@@ -79,7 +79,11 @@ def _chapter(day: Day) -> Iterator[str]:
     summary, chapter = BOOK / "src" / "SUMMARY.md", chapter_path(day)
     if f"{day.title}]({day.chapter})" not in summary.read_text(encoding="utf-8"):
         yield f"{day.name}: no [Day {day.number}: {day.title}]({day.chapter}) in {name_of(summary)}"
-    if empty := EMPTY_SECTION.findall(chapter.read_text(encoding="utf-8")):
+    text = chapter.read_text(encoding="utf-8")
+    engine_map = f"{{{{#include ../generated/{day.name}.md:map}}}}"
+    if any(task.makes for task in day.tasks) and engine_map not in text:
+        yield f"{day.name}: it makes a part of the engine, and the chapter has no {engine_map} ({name_of(chapter)})"
+    if empty := EMPTY_SECTION.findall(text):
         yield f"{day.name}: nothing below {', '.join(map(repr, empty))} ({name_of(chapter)})"
 
 

@@ -13,9 +13,11 @@ from ...course.places import name_of
 from ...course.registry import Course, load_course
 from ...paths import BOOK, LEARNER, ROOT, SOLUTION, make_importable
 from ...source.languages import language_of_target
+from .engine import engine_maps
 from .legend import legend_parts
 from .measured import measured_parts
-from .parts import FOLDER, Parts, as_files, parts_in, present_files
+from .model import Facts, Sentence, model_page
+from .parts import FOLDER, Parts, as_files, parts_in, present, present_files
 from .quizzes import quiz_parts
 
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()
@@ -26,8 +28,9 @@ def generated_parts(course: Course) -> Parts:
     """The text of every generated part.
 
     A day has its minutes and files (`time`), its `tasks`, `signature-2` and `hints-2` of each task, its `quiz`, and
-    what its measurement found (`measured`). The course has its `hours` and the legend of the pictures. What the scripts
-    of a week make has names of their own.
+    what its measurement found (`measured`), and, like its week, a `map` of the engine. The course has its `hours`, the
+    legend of the pictures, and the whole model (`engine`), in whose boxes stands what scripts of a week know of them
+    (`engine_facts`). What else these make has names of their own.
     """
     parts = {("course", "hours"): _hours(course)} | legend_parts()
     for day in course.days():
@@ -37,8 +40,17 @@ def generated_parts(course: Course) -> Parts:
             parts[day.name, f"signature-{task.number}"] = _signature(task)
             parts[day.name, f"hints-{task.number}"] = _hints(task)
     make_importable()
+    sentence: Sentence | None = None
+    facts: dict[str, Facts] = {}
     for script in sorted((BOOK / "generate").glob("week*/*.py")):
-        parts |= runpy.run_path(str(script))["generated_parts"](course)
+        made = runpy.run_path(str(script))
+        parts |= made["generated_parts"](course)
+        facts |= made.get("engine_facts", dict)()
+        if "engine_sentence" in made:
+            sentence = made["engine_sentence"]()
+    if maps := engine_maps(course):
+        whole = model_page(course, sentence, facts) if sentence else present("course", "engine")
+        parts |= maps | {("course", "engine"): whole}
     return parts | quiz_parts(course) | measured_parts(course)
 
 
@@ -58,16 +70,16 @@ def write() -> list[str]:
 def differences() -> list[str]:
     """One line for each part of `book/src/generated/` that is not what would be generated; none if all are."""
     found = []
-    for name, wanted, present in _not_as_generated():
+    for name, wanted, there in _not_as_generated():
         file = name_of(FOLDER / name)
-        if wanted is None or present is None:
-            found.append(f"{file} {_fault(wanted, present)} (pdm run dev book)")
+        if wanted is None or there is None:
+            found.append(f"{file} {_fault(wanted, there)} (pdm run dev book)")
             continue
-        ours, theirs = parts_in(wanted), parts_in(present)
+        ours, theirs = parts_in(wanted), parts_in(there)
         apart = [anchor for anchor in ours | theirs if ours.get(anchor) != theirs.get(anchor)]
         found += [f"{file}:{a} {_fault(ours.get(a), theirs.get(a))} (pdm run dev book)" for a in apart]
         if not apart:  # what differs is none of its parts
-            found.append(f"{file} {_fault(wanted, present)} (pdm run dev book)")
+            found.append(f"{file} {_fault(wanted, there)} (pdm run dev book)")
     return found
 
 

@@ -4,8 +4,8 @@ Each function draws on a `Canvas`; its `figure` is what a chapter includes.
 """
 
 from .canvas import ROLES, Canvas
-from .charts import bars, lines
+from .charts import bars, curves, lines
 from .flow import TIMES, flow
 from .grids import matrix, squares, strips
 
-__all__ = ["ROLES", "TIMES", "Canvas", "bars", "flow", "lines", "matrix", "squares", "strips"]
+__all__ = ["ROLES", "TIMES", "Canvas", "bars", "curves", "flow", "lines", "matrix", "squares", "strips"]

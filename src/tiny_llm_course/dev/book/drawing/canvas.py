@@ -59,14 +59,20 @@ class Canvas:
             head = " ".join(f"{place(x)},{place(y)}" for x, y in [(x1, y1), *wings])
             self._add(f'<polygon points="{head}" class="head {looks}"/>', *wings)
 
-    def text(self, x: float, y: float, words: str, looks: str = "", anchor: str = "start") -> None:
-        """A line of text that stands on y; x is where it starts, its "middle" or its "end"."""
+    def text(
+        self, x: float, y: float, words: str, looks: str = "", anchor: str = "start", *, length: float = 0
+    ) -> None:
+        """A line of text that stands on y; x is where it starts, its "middle" or its "end".
+
+        With a `length`, in pixels, it is as long as that in any font, and its spaces are kept.
+        """
         size = SMALL if "small" in looks.split() else FONT
-        width = width_of(words, size)
+        width = length or width_of(words, size)
         left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
         kind = f' class="{looks}"' if looks else ""
         side = f' text-anchor="{anchor}"' if anchor != "start" else ""
-        drawn = f'<text x="{place(x)}" y="{place(y)}"{side}{kind}>{escape(words)}</text>'
+        exact = f' xml:space="preserve" textLength="{place(length)}"' if length else ""
+        drawn = f'<text x="{place(x)}" y="{place(y)}"{side}{kind}{exact}>{escape(words)}</text>'
         self._add(drawn, (left, y - size), (left + width, y + size / 4))
 
     @property
@@ -82,21 +88,31 @@ class Canvas:
         Raises:
             ValueError: it is wider than a phone shows without making its text too small.
         """
-        left, top = self._left - MARGIN, self._top - MARGIN
-        width, height = self._right - left + MARGIN, self._bottom - top + MARGIN
+        width = self._right - self._left + 2 * MARGIN
         if width > WIDEST:
             raise ValueError(f"figure {name} is {width:.0f} pixels wide, {WIDEST:.0f} is what a phone shows")
-        view = " ".join(map(place, (left, top, width, height)))
         lines = [
-            f'<figure class="drawn"><svg xmlns="http://www.w3.org/2000/svg" viewBox="{view}" role="img" '
-            f'aria-labelledby="{name}-title {name}-about" style="max-width:{width * 1.15:.0f}px">',
-            f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-about">{escape(about)}</desc>',
-            *self._shapes,
-            "</svg>",
+            '<figure class="drawn">' + self.drawing(name, title, about, f'style="max-width:{width * 1.15:.0f}px"'),
             *([f"<figcaption>{caption}</figcaption>"] if caption else []),
             "</figure>",
         ]
         return "\n".join(lines) + "\n"
+
+    def drawing(self, name: str, title: str, about: str, attributes: str = "", style: str = "") -> str:
+        """The SVG by itself, with its own `style` if it is to stand in a file, where the page's does not reach."""
+        left, top = self._left - MARGIN, self._top - MARGIN
+        width, height = self._right - left + MARGIN, self._bottom - top + MARGIN
+        view = " ".join(map(place, (left, top, width, height)))
+        lines = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view}" role="img" '
+            f'aria-labelledby="{name}-title {name}-about" {attributes}'.rstrip()
+            + ">",
+            f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-about">{escape(about)}</desc>',
+            *([f"<style>{style}</style>"] if style else []),
+            *self._shapes,
+            "</svg>",
+        ]
+        return "\n".join(lines)
 
     def _add(self, shape: str, *points: tuple[float, float]) -> None:
         self._shapes.append(shape)

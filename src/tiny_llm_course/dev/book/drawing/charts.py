@@ -86,6 +86,54 @@ def lines(
         canvas.text(left + 38, level, name)
 
 
+def curves(
+    canvas: Canvas,
+    across: Sequence[float],
+    series: Mapping[str, Sequence[float]],
+    words: Callable[[float], str],
+    *,
+    dots: Mapping[str, float] | None = None,
+    width: float = 330,
+) -> None:
+    """Curves of functions over `across`, in one scale to the right and upwards, with axes through 0.
+
+    `dots` are places on the first curve, by their names: beside the curve where it is steep, above it where it is not.
+    """
+    left, right = min(across), max(across)
+    everything = [0.0, *(value for numbers in series.values() for value in numbers)]
+    low, high = min(everything), max(everything)
+    unit = width / (right - left)
+
+    def point(x: float, y: float) -> tuple[float, float]:
+        return unit * (x - left), unit * (high - y)
+
+    canvas.path([point(left, 0), point(right, 0)], "axis")
+    canvas.path([point(0, low), point(0, high)], "axis")
+    for mark in _round_numbers(left, right, logarithmic=False):
+        if mark and left <= mark <= right:
+            x, y = point(mark, 0)
+            canvas.path([(x, y - 3), (x, y + 3)], "axis")
+            canvas.text(x, y + SMALL + 8, words(mark), "small mono", "middle")
+    for mark in _round_numbers(low, high, logarithmic=False):
+        if mark and low <= mark <= high:
+            x, y = point(0, mark)
+            canvas.path([(x - 3, y), (x + 3, y)], "axis")
+            canvas.text(x - 8, y + SMALL / 3, words(mark), "small mono", "end")
+    for i, numbers in enumerate(series.values()):
+        canvas.path([point(x, y) for x, y in zip(across, numbers, strict=True)], f"line series-{i}")
+    first = next(iter(series.values()))
+    for name, x in (dots or {}).items():
+        at = min(range(len(across)), key=lambda i: abs(across[i] - x))
+        before, after = max(0, at - 1), min(len(across) - 1, at + 1)
+        steep = (first[after] - first[before]) / (across[after] - across[before])
+        place = point(across[at], first[at])
+        canvas.circle(*place, 4.5, "fill series-0")
+        if abs(steep) > 0.25:
+            canvas.text(place[0] + 9, place[1] + FONT, name, "strong")
+        else:
+            canvas.text(place[0], place[1] - 10, name, "strong", "middle")
+
+
 def _mark(canvas: Canvas, x: float, y: float, series: int) -> None:
     shape, looks = SHAPES[series % len(SHAPES)], f"series-{series}"
     if shape in ("disc", "ring"):

@@ -79,7 +79,7 @@ class BookWidget extends HTMLElement {
   }
 
   /** An array as squares, as `dev/book/drawing` draws them: the size says how large, hollow is below zero, a dot hidden. */
-  static squares(values, cell, largest, hidden) {
+  static squares(values, cell, largest, hidden = () => false) {
     const drawn = values.flatMap((row, i) =>
       row.map((x, j) => {
         const [left, top] = [(j + 0.5) * cell, (i + 0.5) * cell];
@@ -91,8 +91,8 @@ class BookWidget extends HTMLElement {
         return `<rect x="${place[0]}" y="${place[1]}" width="${place[2]}" height="${place[2]}" class="${kind}"/>`;
       }),
     );
-    const size = cell * values.length;
-    return `<svg viewBox="0 0 ${size} ${size}" aria-hidden="true">${drawn.join("")}</svg>`;
+    const [width, height] = [cell * values[0].length, cell * values.length];
+    return `<svg viewBox="0 0 ${width} ${height}" aria-hidden="true">${drawn.join("")}</svg>`;
   }
 
   static escape(text) {
@@ -129,7 +129,7 @@ BookWidget.style = `
     linear-gradient(to left, var(--line), transparent) right / 0.8em 100% no-repeat scroll; }
   table { border-collapse: separate; border-spacing: 3px; margin: 0; }
   caption { text-align: left; padding-bottom: 0.3em; }
-  th { font-weight: 600; padding: 0.1em 0.4em; white-space: nowrap; text-align: right; }
+  th { font-weight: 700; padding: 0.1em 0.4em; white-space: nowrap; text-align: right; }
   thead th { text-align: center; }
   td { min-width: 3.2em; padding: 0.25em 0.4em; text-align: center; white-space: nowrap;
     border: 1px solid var(--line); border-radius: 3px; font-size: 0.9em; }

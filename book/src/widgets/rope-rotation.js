@@ -8,6 +8,7 @@
     neighbours: (pairs) => pairs.flat(),
     halves: (pairs) => [...pairs.map((pair) => pair[0]), ...pairs.map((pair) => pair[1])],
   };
+  const shorter = (angle) => Math.atan2(Math.sin(angle), Math.cos(angle)); // the shorter way round
   const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
 
   class RopeRotation extends BookWidget {
@@ -32,16 +33,20 @@
         </div>
         <div class="pictures">
           <svg id="dials" viewBox="0 0 320 172" role="img" aria-labelledby="dials-title">
-            <title id="dials-title"></title><g></g></svg>
+            <title id="dials-title"></title><g></g>${this.data.query.map((_, i) => this.grip(i)).join("")}</svg>
           <svg id="curve" viewBox="0 0 400 172" role="img" aria-labelledby="curve-title">
             <title id="curve-title"></title><g></g></svg>
         </div>
+        <p class="how">A hand can be turned: take it by its end. It stops where a token may stand.</p>
         <div class="scroll" tabindex="0" role="group" aria-label="The turned vectors"></div>
         <style>
           .pictures { display: flex; flex-wrap: wrap; gap: 0.5em 2em; margin-bottom: 0.5em; }
           #dials { width: 22em; } #curve { width: 27em; }
           svg text { font-size: 13px; }
           .rim, .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
+          .grip { fill: transparent; cursor: grab; }
+          .grip:active { cursor: grabbing; }
+          .how { margin: 0 0 0.5em; }
           .query { stroke: var(--query); stroke-width: 4; }
           .key { stroke: var(--key); stroke-width: 2; stroke-dasharray: 5 3; }
           .between { fill: var(--weights); fill-opacity: 0.25; }
@@ -55,6 +60,56 @@
       for (const name of ["query", "key", "layout"]) this.bind(name);
       this.$("#back").onclick = () => this.both(-1);
       this.$("#on").onclick = () => this.both(1);
+      const dials = this.$("#dials");
+      dials.addEventListener("pointerdown", (event) => this.take(event));
+      // A finger on a dial turns a hand; anywhere else it scrolls the page.
+      const stay = (event) => event.target.closest(".grip") && event.preventDefault();
+      dials.addEventListener("touchstart", stay, { passive: false });
+      dials.addEventListener("pointermove", (event) => this.turn(event));
+      for (const end of ["pointerup", "pointercancel"]) dials.addEventListener(end, () => (this.held = null));
+    }
+
+    /** Where pair i has its dial. */
+    centre(i) {
+      return [80 + 160 * i, 76, 62];
+    }
+
+    grip(i) {
+      const [x, y, radius] = this.centre(i);
+      return `<circle class="grip" data-pair="${i}" cx="${x}" cy="${y}" r="${radius + 14}"/>`;
+    }
+
+    /** The angle of a pointer, seen from the middle of a dial. */
+    angle({ clientX, clientY }, pair) {
+      const { left, top, width } = this.$("#dials").getBoundingClientRect();
+      const [x, y] = this.centre(pair);
+      return Math.atan2(y - ((clientY - top) * 320) / width, ((clientX - left) * 320) / width - x);
+    }
+
+    /** The hand next to the pointer is held. */
+    take(event) {
+      const grip = event.target.closest(".grip");
+      if (!grip) return;
+      const pair = Number(grip.dataset.pair);
+      const angle = this.angle(event, pair);
+      const off = (name) => {
+        const [x, y] = this.turned(this.data[name], this.view[name])[pair];
+        return Math.abs(shorter(Math.atan2(y, x) - angle));
+      };
+      const name = off("query") <= off("key") ? "query" : "key";
+      this.held = { name, pair, angle, position: this.view[name] };
+      this.$("#dials").setPointerCapture(event.pointerId);
+      event.preventDefault(); // no text is selected
+    }
+
+    /** The hand that is held turns with the pointer, any number of times round, to the position nearest to it. */
+    turn(event) {
+      if (!this.held) return;
+      const { name, pair } = this.held;
+      const angle = this.angle(event, pair);
+      const wanted = this.held.position + shorter(angle - this.held.angle) / this.pace(pair);
+      Object.assign(this.held, { angle, position: wanted });
+      this.change({ [name]: Math.min(this.data.positions - 1, Math.max(0, Math.round(wanted))) });
     }
 
     both(steps) {
@@ -125,10 +180,10 @@
     }
 
     dial(i, query, key) {
-      const [x, y, radius] = [80 + 160 * i, 76, 62];
+      const [x, y, radius] = this.centre(i);
       const end = ([a, b], r = radius) => `${(x + r * a).toFixed(2)} ${(y - r * b).toFixed(2)}`;
       const [from, to] = [key, query].map(([a, b]) => Math.atan2(b, a));
-      const swept = Math.atan2(Math.sin(to - from), Math.cos(to - from)); // the shorter way round
+      const swept = shorter(to - from);
       const at = (angle, r) => end([Math.cos(angle), Math.sin(angle)], r);
       const aside = Math.abs(swept) < 0.3 ? to - (swept < 0 ? -0.3 : 0.3) : from; // two letters need their room
       const wedge = `M${x} ${y}L${at(from, 26)}A26 26 0 0 ${swept > 0 ? 0 : 1} ${at(to, 26)}Z`;

@@ -1,0 +1,228 @@
+"""What is in each box of the engine of week 1, for one sentence: arrays in float64, shapes, weights, recorded times."""
+
+import datetime
+import json
+from typing import Any
+
+import numpy as np
+from book.generate.week1.heads import SENTENCE, SHOWN, heads_of, is_here, model, streams_of, tokens_of
+from tests.week1.formulas import linear64, mlp64, rms_norm64, silu64, softmax64
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.html import number, visible
+from tiny_llm_course.dev.book.model import Facts, Sentence, Shown
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.measuring.machine import in_words
+from tiny_llm_course.paths import EMBEDDED_MODEL, ROOT
+from tiny_llm_course.programs.packages import load_solution
+from tiny_llm_course.testkit.rounding import Array64
+
+COLUMNS, WORDS = 12, 8  # of an array, and of the words that may come next, so many are shown
+RECORD = ROOT / "benches" / "engine.json"
+
+
+def generated_parts(course: Course) -> Parts:
+    """None: `dev/book/model.py` puts what is found here into the boxes of the registry."""
+    return {}
+
+
+def engine_sentence() -> Sentence | None:
+    """The running sentence; None without the model."""
+    if not is_here():
+        return None
+    found = json.loads(RECORD.read_text(encoding="utf-8"))
+    day = datetime.date.fromisoformat(found["date"])
+    tokens = SENTENCE.split()
+    first = {"layer": SHOWN[0], "head": SHOWN[1], "row": len(tokens) - 1}
+    measured = f"{found['see']} Our solution on {day.day} {day:%B} {day.year}: {in_words(found['machine'])}."
+    return Sentence(tokens, first, measured)
+
+
+def engine_facts() -> dict[str, Facts]:
+    """What is in each box; nothing without the model."""
+    if not is_here():
+        return {}
+    milliseconds: dict[str, float] = dict(json.loads(RECORD.read_text(encoding="utf-8"))["rows"])
+    weights, arrays, words = _weights(), _arrays(), _words()
+    return {
+        path: Facts(
+            about, shape, weights.get(path, 0), milliseconds.get(path, 0.0), arrays.get(path, ()), words.get(path, ())
+        )
+        for path, (about, shape) in _told(model().config, len(tokens_of(SENTENCE))).items()
+    }
+
+
+def _told(config: dict[str, Any], length: int) -> dict[str, tuple[str, str]]:
+    """What each box does, and the shape of what leaves it."""
+    size, inner, vocabulary = config["hidden_size"], config["intermediate_size"], config["vocab_size"]
+    heads, pairs, dims = config["num_attention_heads"], config["num_key_value_heads"], config["head_dim"]
+    stream = f"L x E = {length} x {size}"
+    both = f"H x L x D = {heads} x {length} x {dims}; keys and values H_kv x L x D = {pairs} x {length} x {dims}"
+    scores = f"H x L x L = {heads} x {length} x {length}"
+    wide = f"L x I = {length} x {inner}"
+    return {
+        "tokens": ("The text, cut into pieces that have a number each.", f"L = {length}"),
+        "embedding": ("The row of a table for each token.", stream),
+        "layers": (
+            f"{config['num_hidden_layers']} layers, one after the other. Each adds to the stream twice.",
+            stream,
+        ),
+        "layers/norm 1": ("A copy of the stream, brought to a steady size, for attention to read.", stream),
+        "layers/attention": ("What attention adds to the stream: each token reads those before it.", stream),
+        "layers/attention/q, k, v": ("What each token asks, offers and hands over.", both),
+        "layers/attention/q, k norm": ("Queries and keys, each head's brought to a steady size.", both),
+        "layers/attention/RoPE": ("Queries and keys, turned by their positions.", both),
+        "layers/attention/GQA": (
+            f"Attention in {heads} heads; {heads // pairs} of them share a key and a value head.",
+            f"H x L x D = {heads} x {length} x {dims}",
+        ),
+        "layers/attention/GQA/scores": (
+            "How well each query, a row, fits each key, a column; over the root of D.",
+            scores,
+        ),
+        "layers/attention/GQA/mask": ("Minus infinity where a later token would be read: a dot.", scores),
+        "layers/attention/GQA/softmax": ("Weights: how much each token takes from each; a row sums to 1.", scores),
+        "layers/attention/GQA/values": (
+            "The values, each times its weight, and their sum.",
+            f"H x L x D = {heads} x {length} x {dims}",
+        ),
+        "layers/attention/output": ("The heads side by side, and back to the size of the stream.", stream),
+        "layers/norm 2": ("A copy of the stream after attention, brought to a steady size, for the MLP.", stream),
+        "layers/MLP": ("What the MLP adds to the stream: each token is worked on by itself.", stream),
+        "layers/MLP/gate, up": ("What could pass, and a gate for each number of it.", wide),
+        "layers/MLP/silu": ("What passes: silu of the gate, times up.", wide),
+        "layers/MLP/down": ("Back to the size of the stream.", stream),
+        "norm": ("The stream after the last layer, brought to a steady size.", stream),
+        "logits": (
+            "A score for every token that may come next: the vector times each row of the embedding's table.",
+            f"L x V = {length} x {vocabulary}",
+        ),
+        "sampler": ("The logits of the last token as probabilities, of which one is drawn.", f"V = {vocabulary}"),
+        "text": ("The token that was drawn, as text; then all of it again, one token longer.", "1"),
+    }
+
+
+def _weights() -> dict[str, int]:
+    """How many numbers of the checkpoint each box has, in all layers. The logits are made by the embedding's table."""
+    boxes = {
+        "embed_tokens": "embedding",
+        "input_layernorm": "layers/norm 1",
+        "post_attention_layernorm": "layers/norm 2",
+        **{f"self_attn.{name}_proj": "layers/attention/q, k, v" for name in "qkv"},
+        **{f"self_attn.{name}_norm": "layers/attention/q, k norm" for name in "qk"},
+        "self_attn.o_proj": "layers/attention/output",
+        **{f"mlp.{name}_proj": "layers/MLP/gate, up" for name in ("gate", "up")},
+        "mlp.down_proj": "layers/MLP/down",
+        "model.norm": "norm",
+    }
+    counts: dict[str, int] = {}
+    for name, array in model().weights.items():
+        box = next(box for part, box in boxes.items() if name.removesuffix(".weight").endswith(part))
+        counts[box] = counts.get(box, 0) + array.size
+    return counts
+
+
+def _arrays() -> dict[str, tuple[Shown, ...]]:
+    """The arrays of each box. Those of a layer are stacked over the layers, those of a head over these as well."""
+    config, streams, every = model().config, streams_of(SENTENCE), heads_of(SENTENCE)
+    eps, group = config["rms_norm_eps"], config["num_attention_heads"] // config["num_key_value_heads"]
+    found: dict[str, list[Array64]] = {}
+
+    def keep(name: str, value: Array64) -> None:
+        found.setdefault(name, []).append(value)
+
+    for layer, (x, heads) in enumerate(zip(streams, every, strict=False)):
+        w = model().layer64(layer)
+        read = rms_norm64(x, w["input_layernorm.weight"], eps)
+        keep("read", read)
+        for name in "qkv":
+            split = linear64(read, w[f"self_attn.{name}_proj.weight"]).reshape(len(x), -1, config["head_dim"])
+            split = np.repeat(split, 1 if name == "q" else group, axis=1)
+            keep(name, np.swapaxes(split, 0, 1))
+            if name != "v":
+                keep(f"{name} normed", np.swapaxes(rms_norm64(split, w[f"self_attn.{name}_norm.weight"], eps), 0, 1))
+        attended = heads.weights @ heads.value
+        joined = np.swapaxes(attended, 0, 1).reshape(len(x), -1)
+        added = linear64(joined, w["self_attn.o_proj.weight"])
+        for name, value in zip(
+            ("turned q", "turned k", "scores", "weights", "attended", "joined", "attention"),
+            (heads.query, heads.key, heads.scores, heads.weights, attended, joined, added),
+            strict=True,
+        ):
+            keep(name, value)
+        second = rms_norm64(x + added, w["post_attention_layernorm.weight"], eps)
+        projections = [w[f"mlp.{name}_proj.weight"] for name in ("gate", "up", "down")]
+        gate, up = (linear64(second, projection) for projection in projections[:2])
+        for name, value in zip(
+            ("second", "gate", "up", "passed", "mlp", "after"),
+            (second, gate, up, silu64(gate) * up, mlp64(second, *projections), streams[layer + 1]),
+            strict=True,
+        ):
+            keep(name, value)
+
+    def shown(title: str, role: str | None, name: str, causal: bool = False) -> Shown:
+        return _first(title, role, np.array(found[name]), causal)
+
+    normed = rms_norm64(streams[-1], model().weights64["model.norm.weight"], eps)
+    return {
+        "embedding": (_first("the stream", "stream", streams[0]),),
+        "layers": (shown("the stream after the layer", "stream", "after"),),
+        "layers/norm 1": (shown("normalised", None, "read"),),
+        "layers/attention": (shown("what attention adds", "stream", "attention"),),
+        "layers/attention/q, k, v": (
+            shown("query", "query", "q"),
+            shown("key", "key", "k"),
+            shown("value", "value", "v"),
+        ),
+        "layers/attention/q, k norm": (shown("query", "query", "q normed"), shown("key", "key", "k normed")),
+        "layers/attention/RoPE": (shown("query", "query", "turned q"), shown("key", "key", "turned k")),
+        "layers/attention/GQA": (shown("output of the head", "value", "attended"),),
+        "layers/attention/GQA/scores": (shown("scores", None, "scores"),),
+        "layers/attention/GQA/mask": (shown("scores behind the mask", None, "scores", causal=True),),
+        "layers/attention/GQA/softmax": (shown("weights", "weights", "weights", causal=True),),
+        "layers/attention/GQA/values": (
+            shown("value", "value", "v"),
+            shown("output of the head", "value", "attended"),
+        ),
+        "layers/attention/output": (
+            shown("the heads, side by side", "value", "joined"),
+            shown("what attention adds", "stream", "attention"),
+        ),
+        "layers/norm 2": (shown("normalised", None, "second"),),
+        "layers/MLP": (shown("what the MLP adds", "stream", "mlp"),),
+        "layers/MLP/gate, up": (shown("gate", None, "gate"), shown("up", None, "up")),
+        "layers/MLP/silu": (shown("what passes", None, "passed"),),
+        "layers/MLP/down": (shown("what the MLP adds", "stream", "mlp"),),
+        "norm": (_first("normalised", None, normed),),
+    }
+
+
+def _first(title: str, role: str | None, values: Array64, causal: bool = False) -> Shown:
+    return Shown(title, role, values[..., :COLUMNS], values.shape[-1], causal)
+
+
+def _logits() -> Array64:
+    weights = model().weights64
+    normed = rms_norm64(streams_of(SENTENCE)[-1], weights["model.norm.weight"], model().config["rms_norm_eps"])
+    return linear64(normed, weights["model.embed_tokens.weight"])
+
+
+def _words() -> dict[str, tuple[tuple[str, str, float], ...]]:
+    """Where a box has words: the tokens and their ids, the likeliest ones that come next, and the likeliest of them."""
+    load_solution()
+    from tiny_llm_solution.tokenizer import ByteLevelBPE
+
+    tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")
+    logits = _logits()[-1]
+    shares = softmax64(logits, -1)
+    best = [int(token) for token in np.argsort(-logits, kind="stable")[:WORDS]]
+    names = [visible(str(tokenizer.decode([token]))) for token in best]
+    ids = tokens_of(SENTENCE)
+    return {
+        "tokens": tuple((visible(str(tokenizer.decode([token]))), str(token), 0.0) for token in ids),
+        "logits": tuple(
+            (name, number(z), round(z / logits[best[0]], 3)) for name, z in zip(names, logits[best], strict=True)
+        ),
+        "sampler": tuple((name, number(p, 3), round(p, 3)) for name, p in zip(names, shares[best], strict=True)),
+        "text": ((f"{SENTENCE} ...", str(tokenizer.decode(best[:1])), 0.0),),
+    }

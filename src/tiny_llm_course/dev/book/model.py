@@ -1,0 +1,131 @@
+"""The whole model on one page: the boxes of the engine with what is in them for one sentence.
+
+The boxes come from the registry, what is in them from `engine_facts` in the scripts of the weeks. A box that no
+script knows has its name, its place and its link. `<model-zoom>` shows one frame after another; on paper and without
+JavaScript all of them stand nested, each to be unfolded.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from ...course.registry import Course
+from ...testkit.rounding import Array64
+from .drawing import Canvas, matrix, squares
+from .drawing.canvas import width_of
+from .engine import PAGE, Part, engine, link
+from .html import element, number
+
+CELL, ROOM = 24.0, 368.0  # pixels: of a number's square, and of all that a phone shows
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An array of a box: a row for each token, and the first of its columns."""
+
+    name: str
+    role: str | None
+    values: Array64  # tokens x columns, of each layer, of each head: what it differs by comes first
+    whole: int  # how many columns it has
+    causal: bool = False  # its columns are the tokens, of which the later ones are hidden
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a box, without those in it."""
+
+    about: str
+    shape: str
+    weights: int = 0
+    milliseconds: float = 0.0
+    arrays: tuple[Shown, ...] = ()
+    rows: tuple[tuple[str, str, float], ...] = ()  # where it has words: what, its number, and how long its bar is
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What the numbers are of: the tokens, and the layer, the head and the token that are shown first."""
+
+    tokens: list[str]
+    first: dict[str, int]
+    measured: str  # when and on what the times were taken
+
+
+def model_page(course: Course, sentence: Sentence, facts: Mapping[str, Facts]) -> str:
+    """The widget, with all boxes nested below it."""
+    boxes = engine(course.tasks())
+    days = {(day.week, day.number): day for day in course.days()}
+    sums = {part.path: _sums(facts, part.path) for whole in boxes for part in whole}
+    totals = [sum(column) or 1.0 for column in zip(*(sums[part.path] for part in boxes), strict=True)]
+
+    def told(part: Part) -> dict[str, Any]:
+        """A box as the widget gets it."""
+        address, title = link(part, days, PAGE)
+        box: dict[str, Any] = {"path": part.path, "name": part.name, "parts": [told(within) for within in part.parts]}
+        box |= {"href": address.replace(".md#", ".html#"), "title": title, "weights": sums[part.path][0]}
+        box["shares"] = [round(100 * x / total, 2) for x, total in zip(sums[part.path], totals, strict=True)]
+        if known := facts.get(part.path):
+            box |= {"about": known.about, "shape": known.shape, "rows": known.rows}
+            box["arrays"] = [
+                {**vars(shown), "values": (shown.values.round(2) + 0.0).tolist()} for shown in known.arrays
+            ]
+        return box
+
+    all_told = [told(part) for part in boxes]
+    data = {**vars(sentence), "boxes": all_told, "weights": int(totals[0])}
+    nested = [line for box in all_told for line in _nested(box, facts, sentence)]
+    return element("model-zoom", data, *nested, f"<p>{escape(sentence.measured)}</p>")
+
+
+def _sums(facts: Mapping[str, Facts], path: str) -> tuple[int, float]:
+    """Weights and milliseconds of a box and all in it."""
+    inside = [known for name, known in facts.items() if f"{name}/".startswith(f"{path}/")]
+    return sum(known.weights for known in inside), sum(known.milliseconds for known in inside)
+
+
+def _nested(box: dict[str, Any], facts: Mapping[str, Facts], sentence: Sentence) -> Iterator[str]:
+    """A box to be unfolded, and within it those that it holds."""
+    weights, time = (number(share, 1) for share in box["shares"])
+    shares = f"{weights} % of the weights, {time} % of the time"
+    yield f"<details><summary><b>{escape(box['name'])}</b>: {shares}</summary>"
+    known = facts.get(box["path"])
+    about = f"{known.about} Shape: {known.shape}. " if known else ""
+    yield f'<p>{escape(about)}<a href="{box["href"]}">{escape(box["title"])}</a></p>'
+    if known:
+        slug = re.sub(r"\W+", "-", box["path"])
+        for i, shown in enumerate(known.arrays):
+            yield _picture(f"model-{slug}-{i}", shown, sentence).rstrip("\n")
+        yield from (f"<p>{escape(what)}: {escape(words)}</p>" for what, words, _ in known.rows)
+    for part in box["parts"]:
+        yield from _nested(part, facts, sentence)
+    yield "</details>"
+
+
+def _picture(name: str, shown: Shown, sentence: Sentence) -> str:
+    """An array of the layer and the head that are shown first."""
+    chosen = [sentence.first[what] for what in ("layer", "head")][: shown.values.ndim - 2]
+    values = shown.values[tuple(chosen)]
+    where = "".join(f", {what} {at}" for what, at in zip(("layer", "head"), chosen, strict=False))
+    count = values.shape[1]
+    part = f": the first {count} of {shown.whole} numbers" if count < shown.whole else ""
+    canvas, row = Canvas(), sentence.first["row"]
+    if count == len(sentence.tokens):
+        hidden = np.triu(np.ones_like(values, dtype=np.bool_), 1) if shown.causal else None
+        matrix(canvas, values, sentence.tokens, sentence.tokens, shown.role, hidden=hidden, lit=row)
+    else:
+        left = max(map(width_of, sentence.tokens)) + 10
+        cell = min(CELL, (ROOM - left) / count)
+        for i, token in enumerate(sentence.tokens):
+            canvas.text(left - 10, (i + 0.8) * cell, token, "strong" if i == row else "", "end")
+        squares(canvas, left, 0, values, cell, shown.role)
+    said = ", ".join(number(x) for x in values[row])
+    title = f"{shown.name}{where}{part}"
+    return canvas.figure(name, title, f"{sentence.tokens[row]}: {said}.", f"{escape(title)}. {_row(said, sentence)}")
+
+
+def _row(said: str, sentence: Sentence) -> str:
+    return f"<b>{escape(sentence.tokens[sentence.first['row']])}</b>: {said}"
