@@ -55,8 +55,10 @@ class Shaking:
 
     def __call__(self, x: Array64) -> Array64:
         """The numbers, moved."""
-        move = self._generator.uniform(-0.5, 0.5, np.shape(x))
-        shaken: Array64 = x * (1 + self.share * (move + np.copysign(0.5, move)))
+        move = self._generator.random(np.shape(x), np.float32)
+        move -= 0.5
+        move += np.copysign(np.float32(0.5), move)
+        shaken: Array64 = x * (1 + self.share * move.astype(np.float64))
         return shaken
 
 
