@@ -19,7 +19,7 @@ from tiny_llm_course.course import places
 from tiny_llm_course.course.nouns import Day
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book import listings, parts
-from tiny_llm_course.dev.book.mdbook import run_mdbook
+from tiny_llm_course.dev.book.mdbook import build_book
 from tiny_llm_course.paths import BOOK, COURSE, ROOT, SOLUTION
 
 SOURCE = BOOK / "src"
@@ -75,7 +75,7 @@ class Html(HTMLParser):
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the built book."""
     folder = tmp_path_factory.mktemp("book")
-    done = run_mdbook("build", str(BOOK), "--dest-dir", str(folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = build_book(folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     # mdBook leaves with 0 after most errors: what it logs is what counts.
     assert done.returncode == 0, done.stdout
     assert not re.search(r"\b(WARN|ERROR)\b", done.stdout), done.stdout

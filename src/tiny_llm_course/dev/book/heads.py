@@ -1,0 +1,106 @@
+"""What a page says of itself to search engines and where it is shared: address, description, picture.
+
+mdBook gives all pages the description of the book, and no address; so this is put into their heads when it is done.
+"""
+
+import re
+import tomllib
+from html import escape, unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+from ...paths import BOOK
+
+PICTURE = "figures/share.png"  # drawn by book/figures/share.py
+SIZE = 1200, 630  # of the picture, in pixels: what is shown whole wherever pages are shared
+LONGEST = 200  # characters of a description: most places cut it off there
+DESCRIPTION = re.compile(r'<meta name="description" content="[^"]*">')
+# They are copies of what other pages have, or none.
+NO_PAGES = {"404.html", "print.html", "toc.html"}
+
+
+def address() -> str:
+    """Where the book is published, with a slash at the end: the one place is book.toml."""
+    return str(_settings()["site-url"])
+
+
+def repository() -> str:
+    """Where the course is, for `git clone`."""
+    return str(_settings()["git-repository-url"])
+
+
+def complete(folder: Path) -> None:
+    """Complete the heads of all pages of a built book."""
+    for file in sorted(folder.rglob("*.html")):
+        if file.name not in NO_PAGES:
+            html = file.read_text(encoding="utf-8")
+            lines = tags(html, file.relative_to(folder).as_posix())
+            completed, count = DESCRIPTION.subn(lambda _: "\n".join(lines), html, count=1)
+            assert count, f"{file}: no description to replace"
+            file.write_text(completed, encoding="utf-8", newline="\n")
+
+
+def tags(html: str, path: str) -> list[str]:
+    """What stands in the head of a built page that is found at `path`."""
+    title = re.search(r"<title>(.*?)</title>", html, re.DOTALL)
+    assert title
+    about, picture = description(html), address() + PICTURE
+    place = address() + path.removesuffix("index.html")
+    width, height = SIZE
+    said = {
+        "og:type": "website",
+        "og:title": unescape(title[1]),
+        "og:description": about,
+        "og:url": place,
+        "og:image": picture,
+        "og:image:width": str(width),
+        "og:image:height": str(height),
+        "og:image:alt": "One real head of attention on the words That is a blue dog, and a mistake that is named.",
+    }
+    return [
+        f'<meta name="description" content="{escape(about)}">',
+        f'<link rel="canonical" href="{escape(place)}">',
+        *(f'<meta property="{name}" content="{escape(text)}">' for name, text in said.items()),
+        '<meta name="twitter:card" content="summary_large_image">',
+    ]
+
+
+def description(html: str) -> str:
+    """The first paragraph of a built page, cut after a sentence or a word; of a day, what was before and is after it."""
+    text = _FirstParagraph(html).text
+    text = text[max(text.find("Before:"), 0) :]
+    if len(text) <= LONGEST:
+        return text
+    sentences = text[:LONGEST].rpartition(". ")
+    return f"{sentences[0]}." if sentences[0] else f"{text[: LONGEST - 1].rpartition(' ')[0]}…"
+
+
+class _FirstParagraph(HTMLParser):
+    """The text of the first paragraph of a page's <main>."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.in_main = self.reading = self.done = False
+        self.texts: list[str] = []
+        self.feed(html)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.texts).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.in_main = self.in_main or tag == "main"
+        self.reading = self.reading or (tag == "p" and self.in_main and not self.done)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "p" and self.reading:
+            self.reading, self.done = False, True
+
+    def handle_data(self, data: str) -> None:
+        if self.reading:
+            self.texts.append(data)
+
+
+def _settings() -> dict[str, str]:
+    settings: dict[str, str] = tomllib.loads((BOOK / "book.toml").read_text(encoding="utf-8"))["output"]["html"]
+    return settings
