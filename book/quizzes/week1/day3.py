@@ -54,3 +54,17 @@ def weight_of_the_first_key(grouped: Any) -> str:
     key = mx.broadcast_to(mx.array([[4.4, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]), (2, 2, 4))
     value = mx.broadcast_to(mx.array([[1.0], [0.0]]), (2, 2, 1))
     return numbers(grouped(query, key, value)[0])
+
+
+quiz.message(
+    "1.3.1",
+    "day3-upper-left",
+    "Somebody's mask fails, and this is the verdict before it names the mistake. What is it?",
+    why="Two queries among five keys have 3 older ones before them, which a triangle from the upper left takes from "
+    "both: 3 + 3 elements. The first one that it should not take is key 1 of the first query.",
+    mistakes={
+        "strict-diagonal": "That forbids one place in each row, the query's own: 2 elements differ, and not 6.",
+        "one-too-many": "Then -inf is expected, and 0 is there.",
+        "inverted": "The past would be wrong, and so would the future: all 10 elements differ.",
+    },
+)
