@@ -1,18 +1,15 @@
 """The book is built, and what it says is held against the course: its names, commands, outputs, links and numbers."""
 
-import os
 import re
 import subprocess
-import sys
 import tomllib
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import click
 import pytest
+from tests.course.fences import fences
 
 from tiny_llm_course.commands.cli import cli
 from tiny_llm_course.course import places
@@ -20,7 +17,7 @@ from tiny_llm_course.course.nouns import Day
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book import listings, parts
 from tiny_llm_course.dev.book.mdbook import build_book
-from tiny_llm_course.paths import BOOK, COURSE, ROOT, SOLUTION
+from tiny_llm_course.paths import BOOK, ROOT
 
 SOURCE = BOOK / "src"
 PAGES = sorted(path for path in SOURCE.rglob("*.md") if path.name != "SUMMARY.md" and path.parent != parts.FOLDER)
@@ -170,32 +167,6 @@ def test_generated_files_are_current() -> None:
     assert not listings.differences()
 
 
-class Fence(NamedTuple):
-    """A fenced block of a page."""
-
-    line: int  # of its first line of text, counted from 1
-    language: str
-    lines: list[str]
-
-
-def fences(page: Path) -> Iterator[Fence]:
-    """The fenced blocks, without their indentation."""
-    open_fence: Fence | None = None
-    margin = mark = ""
-    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-        match = re.match(r"( *)(```+|~~~+)(.*)", line)
-        if match and open_fence is None:
-            margin, mark = match[1], match[2]
-            open_fence = Fence(number + 1, match[3].strip(), [])
-        elif match and open_fence and match[2] == mark:
-            assert not match[3].strip(), f"line {number}: a fence inside the one of line {open_fence.line - 1}"
-            yield open_fence
-            open_fence = None
-        elif open_fence:
-            open_fence.lines.append(line.removeprefix(margin))
-    assert open_fence is None, f"line {open_fence.line - 1}: a fence that nothing closes"
-
-
 @pytest.mark.parametrize("page", sorted(SOURCE.rglob("*.md")), ids=page_id)
 def test_every_fence_has_a_language(page: Path) -> None:
     assert not [fence.line for fence in fences(page) if not fence.language]
@@ -207,24 +178,6 @@ def test_recorded_outputs_fit_the_page(page: Path) -> None:
     files = re.findall(r"#include (\S*transcripts/\S+?)\}", page.read_text(encoding="utf-8"))
     lines = [line for file in files for line in (page.parent / file).read_text(encoding="utf-8").splitlines()]
     assert not [line for line in lines if len(line) > COLUMNS and not line.startswith("      case ")]
-
-
-@every_page
-def test_python_sessions_print_what_they_show(page: Path, tmp_path: Path) -> None:
-    """A page is one session, with the solution as `tiny_llm`. A line of it keeps its number."""
-    sessions = [fence for fence in fences(page) if fence.language == "pycon"]
-    lines = [""] * len(page.read_text(encoding="utf-8").splitlines())
-    for fence in sessions:
-        lines[fence.line - 1 : fence.line - 1 + len(fence.lines)] = fence.lines
-        assert any(line.startswith(">>> ") for line in fence.lines), f"line {fence.line}: nothing is typed"
-    if not sessions:
-        return
-    file = tmp_path / page.with_suffix(".txt").name
-    file.write_text("\n".join(lines), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": f"{SOLUTION.parent}{os.pathsep}{COURSE.parent}"}
-    command = [sys.executable, "-m", "doctest", str(file)]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert done.returncode == 0, done.stdout
 
 
 @every_day
