@@ -62,7 +62,8 @@ class Html(HTMLParser):
         values = {name: value or "" for name, value in attrs}
         self.ids |= {values[name] for name in ("id", "name") if name in values}
         self.links += [values["href"]] if tag == "a" and "href" in values else []
-        self.loads += [values[name] for name in ("src", "href") if name in values and tag not in ("a", "base")]
+        if tag not in ("a", "base") and values.get("rel") != "canonical":
+            self.loads += [values[name] for name in ("src", "href") if name in values]
 
     def handle_data(self, data: str) -> None:
         self.text += data

@@ -90,7 +90,7 @@ def build(source: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Build a book of one page, with the preprocessor as book.toml has it."""
     (folder / "src").mkdir(parents=True)
     shutil.copytree(BOOK / "katex", folder / "katex")
-    table = re.search(r"^\[preprocessor\.math\]\n(?:\w.*\n)+", (BOOK / "book.toml").read_text(encoding="utf-8"), re.M)
+    table = re.search(r"^\[preprocessor\.pages\]\n(?:\w.*\n)+", (BOOK / "book.toml").read_text(encoding="utf-8"), re.M)
     assert table
     (folder / "book.toml").write_text(f"[book]\ntitle = 'One page'\n{table[0]}[output.html]\n", encoding="utf-8")
     (folder / "src" / "SUMMARY.md").write_text("[Page](page.md)\n[Draft]()\n", encoding="utf-8")
@@ -128,7 +128,7 @@ def test_without_mdbook_there_is_one_line(monkeypatch, tmp_path):
 
 def test_other_renderers_get_the_tex():
     for renderer, status in (("html", 0), ("markdown", 1)):
-        command = [sys.executable, "-m", "tiny_llm_course.dev.book.math", "supports", renderer]
+        command = [sys.executable, "-m", "tiny_llm_course.dev.book.preprocessor", "supports", renderer]
         assert subprocess.run(command, cwd=ROOT / "src").returncode == status
 
 
