@@ -22,7 +22,6 @@ from tiny_llm_course.paths import BOOK, ROOT
 SOURCE = BOOK / "src"
 PAGES = sorted(path for path in SOURCE.rglob("*.md") if path.name != "SUMMARY.md" and path.parent != parts.FOLDER)
 DAYS = load_course().days()
-INCLUDE = re.compile(r"\{\{#\s*(\w+)\s*([^}]*?)\s*\}\}")
 # Programs of the course's packages, which `pdm run` starts without a script of ours.
 PROGRAMS = {"lint-imports", "mdbook", "mypy", "pip", "pre-commit", "pytest", "python", "ruff", "typos"}
 
@@ -146,22 +145,6 @@ def test_hints_and_names_are_read_as_they_are_typed(day: Day, html: dict[Path, H
 
 
 # What the pages include and quote
-
-
-@every_page
-def test_includes_find_their_file_and_anchor(page: Path) -> None:
-    """mdBook leaves out a missing anchor without a word, and lets a misspelt directive stand as text."""
-    text = page.read_text(encoding="utf-8")
-    directives = INCLUDE.findall(text)
-    assert len(directives) == text.count("{{#")
-    for name, argument in directives:
-        assert name == "include"
-        file, _, part = argument.partition(":")
-        target = page.parent / file
-        assert target.is_file(), argument
-        if part and not re.fullmatch(r"[0-9:]+", part):
-            marks = re.findall(rf"ANCHOR(?:_END)?: {re.escape(part)}\s", target.read_text(encoding="utf-8"))
-            assert len(marks) == 2, argument
 
 
 def test_generated_files_are_current() -> None:

@@ -119,6 +119,15 @@ def test_a_bad_formula_ends_the_build_and_is_named(tmp_path):
     assert "Traceback" not in done.stdout
 
 
+def test_an_include_that_finds_nothing_ends_the_build_and_is_named(tmp_path):
+    done = build("# Page\n\n{{#include other.md}}\n\nand $5\n", tmp_path / "book")
+    assert done.returncode != 0
+    assert re.findall(r"^book/src/page\.md:\d+: .*", done.stdout, re.M) == [
+        "book/src/page.md:3: there is no other.md to include",
+        r"book/src/page.md:5: a $ without a partner; an amount of money is written \$5",
+    ]
+
+
 def test_without_mdbook_there_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
