@@ -10,7 +10,6 @@ import sys
 import tomllib
 import zlib
 from html import escape
-from pathlib import Path
 
 from tiny_llm_course.dev.book.heads import PICTURE as NAME
 from tiny_llm_course.dev.book.heads import SIZE

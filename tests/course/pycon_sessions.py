@@ -1,7 +1,8 @@
 """Runs the sessions of a page and says which functions of the solution each of their examples has called.
 
 A program of its own, `python pycon_sessions.py PAGE OUT`, with the solution's folder in PYTHONPATH. The page holds
-nothing but its sessions, every line where it was; OUT gets a list of (line, file, function) as JSON. It ends as doctest does.
+nothing but its sessions, every line where it was; OUT gets a list of (line, file, function) as JSON. It ends as
+doctest does.
 """
 
 import doctest

@@ -13,7 +13,8 @@ from tiny_llm_course.paths import BOOK, ROOT
 SITE, REPOSITORY = heads.address(), heads.repository()
 SAYING = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(BOOK / "src").rglob("*.md")]
 PAGE = """<!DOCTYPE html><html><head><title>Day 1: Vectors &amp; co - tiny-llm</title>
-<meta name="description" content="The book's."></head><body><p>Not this.</p><main><h1>Day 1</h1>{}<p>Nor this.</p></main>"""
+<meta name="description" content="The book's."></head>
+<body><p>Not this.</p><main><h1>Day 1</h1>{}<p>Nor this.</p></main>"""
 
 
 def test_addresses_are_those_of_the_one_place() -> None:

@@ -131,9 +131,7 @@ def test_a_recorded_output_can_have_come(day: Day) -> None:
 
 
 def test_an_output_that_is_shown_too_early_is_found() -> None:
-    text = "{{#include ../../transcripts/a.txt}}\n" + "".join(
-        f"## {{#task-1-1-{number}}}\n" for number in range(1, 5)
-    )
+    text = "{{#include ../../transcripts/a.txt}}\n" + "".join(f"## {{#task-1-1-{number}}}\n" for number in range(1, 5))
     assert shown_too_early(DAYS[0], text, (Scenario("a", ("test 1.1.1",), ("1.1.1",)),)) == [
         "line 1: a has solved ['1.1.1']"
     ]

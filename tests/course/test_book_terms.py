@@ -75,8 +75,12 @@ def test_what_is_no_sentence_stays(page):
     assert linked(page) == []
 
 
+def test_a_summary_before_the_sections_has_no_links():
+    assert linked("# Day\n\nA head.\n\n## Idea\n\nIts query.\n") == ["query query"]
+
+
 def test_the_text_is_the_same_but_for_the_links():
-    page = "# A head\n\nThe head, its query.\n\n```text\nhead\n```\n"
+    page = "## A head\n\nThe head, its query.\n\n```text\nhead\n```\n"
     assert Terms(GLOSSARY).link(page, "../g.md") == page.replace(
         "The head, its query", "The [head](../g.md#head), its [query](../g.md#query)"
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ...course.registry import load_course
 from . import includes
 from .math import NoEngine, set_formulas
 from .terms import Terms
@@ -27,13 +28,13 @@ def chapters(items: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def link_terms(pages: dict[str, dict[str, Any]]) -> None:
-    """Link terms in the chapters of the weeks, which are the pages in folders; a page may have no glossary beside it."""
-    if GLOSSARY not in pages:
-        return
-    terms = Terms(pages[GLOSSARY]["content"])
-    for path, page in pages.items():
-        if depth := path.count("/"):
-            page["content"] = terms.link(page["content"], "../" * depth + GLOSSARY)
+    """Link terms in the chapters of the days, as far as they are in the book."""
+    chapters_of_days = {day.chapter for day in load_course().days()} & pages.keys()
+    if chapters_of_days:
+        terms = Terms(pages[GLOSSARY]["content"])
+        for path in chapters_of_days:
+            page = pages[path]
+            page["content"] = terms.link(page["content"], "../" * path.count("/") + GLOSSARY)
 
 
 def main(arguments: list[str]) -> int:

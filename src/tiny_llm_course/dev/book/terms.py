@@ -64,9 +64,9 @@ def _ways_to_write(name: str) -> str:
 
 
 def _sentences(page: str) -> Iterator[tuple[int, int]]:
-    """Where the page has text that is read as sentences, from and to."""
+    """Where the page has text that is read as sentences, from and to; what precedes its sections is a summary."""
     skipped = [match.span() for pattern in (TOKEN, PASSED_OVER) for match in pattern.finditer(page)]
-    end = 0
+    end = max(page.find("\n## "), 0)
     for start, stop in [*sorted(skipped), (len(page), len(page))]:
         if end < start:
             yield end, start
