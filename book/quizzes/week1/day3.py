@@ -60,11 +60,11 @@ quiz.message(
     "1.3.1",
     "day3-upper-left",
     "Somebody's mask fails, and this is the verdict before it names the mistake. What is it?",
-    why="Two queries among five keys have 3 older ones before them, which a triangle from the upper left takes from "
-    "both: 3 + 3 elements. The first one that it should not take is key 1 of the first query.",
+    why="A single query is the last of the four positions and may see all. Taken for the first, it sees key 0 alone: 3 "
+    "of 4 elements are wrong, and key 1 is the first of them.",
     mistakes={
-        "strict-diagonal": "That forbids one place in each row, the query's own: 2 elements differ, and not 6.",
-        "one-too-many": "Then -inf is expected, and 0 is there.",
-        "inverted": "The past would be wrong, and so would the future: all 10 elements differ.",
+        "strict-diagonal": "Then only the query's own place is wrong, key 3: 1 of 4 elements.",
+        "one-too-many": "The last query has no future to see: this case would pass.",
+        "inverted": "Then all four keys, which are no future, are forbidden.",
     },
 )

@@ -34,10 +34,9 @@ def complete(folder: Path) -> None:
     for file in sorted(folder.rglob("*.html")):
         if file.name not in NO_PAGES:
             html = file.read_text(encoding="utf-8")
+            before, after = DESCRIPTION.split(html, maxsplit=1)
             lines = tags(html, file.relative_to(folder).as_posix())
-            completed, count = DESCRIPTION.subn(lambda _: "\n".join(lines), html, count=1)
-            assert count, f"{file}: no description to replace"
-            file.write_text(completed, encoding="utf-8", newline="\n")
+            file.write_text("\n".join([before, *lines, after]), encoding="utf-8", newline="\n")
 
 
 def tags(html: str, path: str) -> list[str]:
@@ -66,7 +65,7 @@ def tags(html: str, path: str) -> list[str]:
 
 
 def description(html: str) -> str:
-    """The first paragraph of a built page, cut after a sentence or a word; of a day, what was before and is after it."""
+    """The first paragraph of a built page, cut after a sentence or a word; of a day, what is before and after it."""
     text = _FirstParagraph(html).text
     text = text[max(text.find("Before:"), 0) :]
     if len(text) <= LONGEST:
