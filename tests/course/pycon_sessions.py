@@ -6,6 +6,7 @@ doctest does.
 """
 
 import doctest
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -31,10 +32,10 @@ class Watching(doctest.DocTestRunner):
         self.line = example.lineno + 1
 
     def seen(self, frame: FrameType, event: str, argument: object) -> None:
-        """Called by Python for every call of anything."""
-        file = frame.f_code.co_filename
-        if event == "call" and file.startswith(PACKAGE):
-            self.calls.add((self.line, file.removeprefix(PACKAGE), frame.f_code.co_qualname))
+        """Called by Python for every call of anything; the body of a class, which an import runs, is no function."""
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(PACKAGE) and code.co_flags & inspect.CO_OPTIMIZED:
+            self.calls.add((self.line, code.co_filename.removeprefix(PACKAGE), code.co_qualname))
 
 
 def main(page: Path, out: Path) -> int:

@@ -83,11 +83,12 @@ def written_later(day: Day, text: str, calls: list[tuple[int, str, str]]) -> lis
     for line, file, name in calls:
         head = max(number for number in range(line) if lines[number].startswith("## "))
         said = "\n".join(lines[head:line])
-        for task in COURSE_TASKS:
+        for task in (task for task in COURSE_TASKS if is_of(task, file, name)):
+            anchor = f"#task-{task.id.replace('.', '-')}"
             later = (task.week, task.day) > (day.week, day.number)
             below = (task.week, task.day) == (day.week, day.number) and place_of(task, text) > line
-            if is_of(task, file, name) and (later or below) and f"](#task-{task.id.replace('.', '-')})" not in said:
-                found.add(f"line {line} needs {task.id}, and no link above it to #task-{task.id.replace('.', '-')}")
+            if (later or below) and f"]({anchor})" not in said:
+                found.add(f"line {line} needs {task.id}, and no link above it to {anchor}")
     return sorted(found)
 
 
