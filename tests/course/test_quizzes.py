@@ -7,7 +7,7 @@ import pytest
 from tiny_llm_course.course.nouns import Day
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.parts import present
-from tiny_llm_course.dev.book.questions import OfMeasurement, OfMessage, OfProgram, Option
+from tiny_llm_course.dev.book.questions import OfMeasurement, OfMessage, OfProgram, Option, Record
 from tiny_llm_course.dev.book.quizzes import load_quiz, numbers, quiz_parts
 from tiny_llm_course.dev.lacking import QUESTIONS
 from tiny_llm_course.testkit.variants import Variants
@@ -73,7 +73,7 @@ def test_an_unknown_mistake_is_refused() -> None:
         choice(1, "thrice")
 
 
-RECORD = {"10": {"tokens": 10, "ms": 2.5}, "20": {"tokens": 20, "ms": 5.5}}
+RECORD: Record = {"10": {"tokens": 10, "ms": 2.5}, "20": {"tokens": 20, "ms": 5.5}}
 
 
 def measured(right: str, *mistakes: str) -> OfMeasurement:

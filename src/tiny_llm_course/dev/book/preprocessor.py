@@ -46,9 +46,9 @@ def main(arguments: list[str]) -> int:
     source = Path(context["config"]["book"].get("src", "src"))
     pages = {Path(page["source_path"]).as_posix(): page for page in chapters(book["items"])}
     wrong = [
-        (path, line, reason)
+        (path, line, fault)
         for path, page in pages.items()
-        for line, reason in includes.faults(page["content"], root / source / path)
+        for line, fault in includes.faults(page["content"], root / source / path)
     ]
     link_terms(pages)
     try:
