@@ -57,8 +57,8 @@ def main(arguments: list[str]) -> int:
         print(reason, file=sys.stderr)
         return 1
     wrong += [(path, mistake.line, str(mistake)) for path, mistake in bad]
-    for path, line, reason in sorted(wrong):
-        print(f"{(root.name / source / path).as_posix()}:{line}: {reason}", file=sys.stderr)
+    for path, line, fault in sorted(wrong):
+        print(f"{(root.name / source / path).as_posix()}:{line}: {fault}", file=sys.stderr)
     if wrong:
         return 1
     sys.stdout.buffer.write(json.dumps(book).encode())
