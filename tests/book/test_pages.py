@@ -43,7 +43,7 @@ def test_a_page_can_be_read(page, name, theme):
 @on_a_phone
 @every_page
 def test_a_page_fits_a_phone(page, name, width):
-    """Listings, tables and formulas scroll by themselves; the page does not."""
+    """Listings, tables and formulas scroll by themselves, and fade where they go on; the page does not."""
     page.goto(f"{name}.html")
     wide = """
         () => {
@@ -56,6 +56,12 @@ def test_a_page_fits_a_phone(page, name, width):
         }
     """
     assert page.evaluate(wide) == []
+    cut = """
+        () => [...document.querySelectorAll("main *")].filter((part) =>
+            ["auto", "scroll"].includes(getComputedStyle(part).overflowX) && part.scrollWidth > part.clientWidth + 1)
+    """
+    page.wait_for_function(f"() => ({cut})().every((part) => part.classList.contains('more-after'))")
+    assert page.evaluate(f"({cut})().every((part) => getComputedStyle(part).maskImage !== 'none')")
 
 
 @pytest.mark.parametrize("theme", ["navy"])
@@ -129,4 +135,5 @@ def test_arrow_keys_scroll_what_is_too_wide(page, width):
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     page.wait_for_function("document.activeElement.scrollLeft > 0")
+    page.wait_for_function("document.activeElement.classList.contains('more-before')")
     assert page.url == here

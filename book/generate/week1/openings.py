@@ -91,8 +91,8 @@ def sizes() -> str:
     said = ", ".join(f"{name} {number(x)}" for name, x in zip(names, rms, strict=True))
     title = "How large the numbers of dog's vector are, after each layer"
     caption = (
-        f"How large the vector's {streams[0].shape[1]} numbers are, by their root mean square (see below), in the model "
-        "that comes with the course. Before a layer's half reads the vector, a norm brings it to 1."
+        f"How large the vector's {streams[0].shape[1]} numbers are, by their root mean square (see below), in the "
+        "model that comes with the course. Before a layer's half reads the vector, a norm brings it to 1."
     )
     return canvas.figure("sizes-1-4", title, f"{said}.", caption)
 
