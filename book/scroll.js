@@ -7,7 +7,7 @@
 (() => {
   // On a phone, a long name in a table goes on in the next line: it would push the other columns off the page.
   for (const name of document.querySelectorAll("main td > code")) {
-    name.innerHTML = name.innerHTML.replace(/([._(=])(?=\w)/g, "$1<wbr>");
+    name.innerHTML = name.innerHTML.replace(/(\w[._=])(?=\w)/g, "$1<wbr>");
   }
   const update = ({ target }) => {
     const beyond = target.scrollWidth - target.clientWidth;
