@@ -7,12 +7,11 @@ which page it is a picture; while that is the same, nothing is drawn, and no bro
 import hashlib
 import struct
 import sys
-import tomllib
 import zlib
 from html import escape
 
 from tiny_llm_course.dev.book.heads import PICTURE as NAME
-from tiny_llm_course.dev.book.heads import SIZE
+from tiny_llm_course.dev.book.heads import SIZE, settings
 from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.paths import BOOK, make_importable
 
@@ -33,7 +32,7 @@ figcaption { display: none; }
 
 def page() -> str:
     """The page that is photographed."""
-    book = tomllib.loads((BOOK / "book.toml").read_text(encoding="utf-8"))["book"]
+    book = settings()["book"]
     lines = TRANSCRIPT.read_text(encoding="utf-8").splitlines()
     mistake = next(line.strip() for line in lines if "Your output equals" in line)
     css = (BOOK / "figures.css").read_text(encoding="utf-8") + STYLE % SIZE

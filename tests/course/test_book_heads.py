@@ -66,7 +66,10 @@ def test_a_page_knows_itself(tmp_path: Path) -> None:
         '<meta name="twitter:card" content="summary_large_image">',
     ):
         assert line in day
-    assert f'<link rel="canonical" href="{SITE}">' in files["index.html"].read_text(encoding="utf-8")
+    front = files["index.html"].read_text(encoding="utf-8")
+    assert f'<link rel="canonical" href="{SITE}">' in front
+    assert '<meta property="og:title" content="tiny-llm">' in front
+    assert 'It says &lt;this&gt; &amp; that."' not in front
     assert "The book's." in files["print.html"].read_text(encoding="utf-8")
 
 

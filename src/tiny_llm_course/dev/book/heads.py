@@ -8,6 +8,7 @@ import tomllib
 from html import escape, unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 from ...paths import BOOK
 
@@ -19,14 +20,19 @@ DESCRIPTION = re.compile(r'<meta name="description" content="[^"]*">')
 NO_PAGES = {"404.html", "print.html", "toc.html"}
 
 
+def settings() -> dict[str, Any]:
+    """What book.toml says."""
+    return tomllib.loads((BOOK / "book.toml").read_text(encoding="utf-8"))
+
+
 def address() -> str:
     """Where the book is published, with a slash at the end: the one place is book.toml."""
-    return str(_settings()["site-url"])
+    return str(settings()["output"]["html"]["site-url"])
 
 
 def repository() -> str:
     """Where the course is, for `git clone`."""
-    return str(_settings()["git-repository-url"])
+    return str(settings()["output"]["html"]["git-repository-url"])
 
 
 def complete(folder: Path) -> None:
@@ -40,15 +46,16 @@ def complete(folder: Path) -> None:
 
 
 def tags(html: str, path: str) -> list[str]:
-    """What stands in the head of a built page that is found at `path`."""
+    """What stands in the head of a built page that is found at `path`; the front page says what the book says."""
+    book, (width, height) = settings()["book"], SIZE
     title = re.search(r"<title>(.*?)</title>", html, re.DOTALL)
     assert title
-    about, picture = description(html), address() + PICTURE
-    place = address() + path.removesuffix("index.html")
-    width, height = SIZE
+    front = path == "index.html"
+    about = str(book["description"]) if front else description(html)
+    place, picture = address() + path.removesuffix("index.html"), address() + PICTURE
     said = {
         "og:type": "website",
-        "og:title": unescape(title[1]),
+        "og:title": str(book["title"]) if front else unescape(title[1]),
         "og:description": about,
         "og:url": place,
         "og:image": picture,
@@ -98,8 +105,3 @@ class _FirstParagraph(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.reading:
             self.texts.append(data)
-
-
-def _settings() -> dict[str, str]:
-    settings: dict[str, str] = tomllib.loads((BOOK / "book.toml").read_text(encoding="utf-8"))["output"]["html"]
-    return settings
