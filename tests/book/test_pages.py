@@ -15,6 +15,7 @@ AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 SUMMARY = (BOOK / "src" / "SUMMARY.md").read_text(encoding="utf-8")
 PAGES = [name.removesuffix(".md") for name in re.findall(r"\]\(([\w/.-]+\.md)\)", SUMMARY)]
 THEMES = ["light", "navy"]
+UNFOLD = "document.querySelectorAll('main details').forEach((details) => { details.open = true; })"
 
 every_page = pytest.mark.parametrize("name", PAGES)
 both_themes = pytest.mark.parametrize("theme", THEMES)
@@ -30,7 +31,7 @@ def test_a_page_can_be_read(page, name, theme):
     """
     page.goto(f"{name}.html")
     assert theme in page.locator("html").get_attribute("class").split()
-    page.evaluate("document.querySelectorAll('main details').forEach((details) => { details.open = true; })")
+    page.evaluate(UNFOLD)
     page.evaluate(AXE)
     faults = page.evaluate("axe.run(document, { rules: { 'target-size': { enabled: true } } })")["violations"]
     assert not [
@@ -45,6 +46,7 @@ def test_a_page_can_be_read(page, name, theme):
 def test_a_page_fits_a_phone(page, name, width):
     """Listings, tables and formulas scroll by themselves, and fade where they go on; the page does not."""
     page.goto(f"{name}.html")
+    page.evaluate(UNFOLD)
     wide = """
         () => {
             const around = [];
