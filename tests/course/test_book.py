@@ -15,7 +15,7 @@ from tiny_llm_course.commands.cli import cli
 from tiny_llm_course.course import places
 from tiny_llm_course.course.nouns import Day
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book import listings, parts
+from tiny_llm_course.dev.book import heads, listings, parts
 from tiny_llm_course.dev.book.mdbook import build_book
 from tiny_llm_course.paths import BOOK, ROOT
 
@@ -109,6 +109,20 @@ def test_links_fragments_and_files_are_there(html: dict[Path, Html], built: Path
 def test_links_to_other_sites_are_safe(html: dict[Path, Html]) -> None:
     """They are not followed: a test must not depend on them."""
     assert not [link for page in html.values() for link in page.links if urlsplit(link).scheme not in ("", "https")]
+
+
+def test_pages_know_where_they_are(html: dict[Path, Html], built: Path) -> None:
+    """On the web, by a description of their own; and each leads to the repository."""
+    assert (built / heads.PICTURE).is_file()
+    said = []
+    for path, page in html.items():
+        assert heads.repository() in page.links
+        if path.name not in heads.NO_PAGES:
+            text = path.read_text(encoding="utf-8")
+            place = path.relative_to(built).as_posix().removesuffix("index.html")
+            assert f'<link rel="canonical" href="{heads.address()}{place}">' in text
+            said += re.findall(r'<meta name="description" content="(.+?)">', text)
+    assert len(said) == len(set(said)) >= len(PAGES)
 
 
 def test_no_directive_is_left(html: dict[Path, Html]) -> None:
