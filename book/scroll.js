@@ -1,15 +1,24 @@
 "use strict";
 
-// Listings, tables and formulas that are wider than the page scroll by themselves. The keyboard has to reach them, and
-// their arrow keys must not turn the page, as mdBook's do everywhere outside of a form.
+// Listings, tables and formulas that are wider than the page scroll by themselves. Where more of them is beyond an edge,
+// they fade towards it (book.css). The keyboard has to reach them, and their arrow keys must not turn the page, as
+// mdBook's do everywhere outside of a form.
 
 (() => {
+  // On a phone, a long name in a table goes on in the next line: it would push the other columns off the page.
+  for (const name of document.querySelectorAll("main td > code")) {
+    name.innerHTML = name.innerHTML.replace(/(\w[._=])(?=\w)/g, "$1<wbr>");
+  }
   const update = ({ target }) => {
-    if (target.scrollWidth > target.clientWidth) {
+    const beyond = target.scrollWidth - target.clientWidth;
+    if (beyond > 0) {
       target.tabIndex = 0;
     } else {
       target.removeAttribute("tabindex");
     }
+    // A pixel is lost where sizes are no whole numbers.
+    target.classList.toggle("more-before", target.scrollLeft > 1);
+    target.classList.toggle("more-after", target.scrollLeft < beyond - 1);
   };
   const stay = (event) => {
     if (event.key === "ArrowLeft" || event.key === "ArrowRight") event.stopPropagation();
@@ -18,6 +27,7 @@
   const observer = new ResizeObserver((parts) => parts.forEach(update));
   for (const part of document.querySelectorAll("main :is(pre > code, .table-wrapper, .formula)")) {
     part.addEventListener("keydown", stay);
+    part.addEventListener("scroll", update, { passive: true });
     observer.observe(part);
   }
 })();

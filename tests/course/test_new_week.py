@@ -16,6 +16,7 @@ READERS = (
     "test_book.py", "test_book_numbers.py", "test_book_sources.py", "test_engine_map.py", "test_quizzes.py",
     "test_registry.py", "test_stubs_package.py", "test_variants.py",
     "test_bench.py::test_every_day_has_a_measurement_a_record_and_its_section",
+    "test_book_sessions.py",
 )  # fmt: skip
 MISTAKES = """
 for name, new, fact in (

@@ -7,7 +7,9 @@ import pytest
 from tiny_llm_course.course.nouns import Day
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.parts import present
-from tiny_llm_course.dev.book.quizzes import Quiz, load_quiz, numbers, options, quiz_parts
+from tiny_llm_course.dev.book.questions import OfMeasurement, OfMessage, OfProgram, Option, Record
+from tiny_llm_course.dev.book.quizzes import load_quiz, numbers, quiz_parts
+from tiny_llm_course.dev.lacking import QUESTIONS
 from tiny_llm_course.testkit.variants import Variants
 
 DAYS = load_course().days()
@@ -20,19 +22,19 @@ def variants() -> Variants:
     return known
 
 
-def choice(value: int, *mistakes: str) -> list[tuple[str, bool]]:
-    quiz = Quiz()
+def told(options: list[Option]) -> list[tuple[str, bool]]:
+    return [(option.text, option.right) for option in options]
 
-    @quiz.question("1.1.1", "What comes out?", why="Because.", mistakes=dict.fromkeys(mistakes, "Think."))
-    def answer(program) -> str:
-        return str(program(value))
 
-    return [(option.text, option.right) for option in options(quiz.questions[0], lambda x: x, variants())]
+def choice(value: int, *mistakes: str, known: Variants | None = None) -> list[tuple[str, bool]]:
+    asked = dict.fromkeys(mistakes, "Think.")
+    question = OfProgram("1.1.1", "What comes out?", "Because.", asked, lambda program: str(program(value)))
+    return told(question.of(lambda x: x, known or variants()))
 
 
 @pytest.mark.parametrize("day", DAYS, ids=lambda day: day.name)
 def test_every_day_has_a_quiz(day: Day) -> None:
-    assert 2 <= len(load_quiz(day).questions) <= 3
+    assert len(load_quiz(day).questions) in QUESTIONS
 
 
 def test_generated_quizzes_are_current() -> None:
@@ -62,15 +64,57 @@ def test_a_mistake_that_gives_the_right_answer_is_refused() -> None:
 def test_two_mistakes_with_one_answer_are_refused() -> None:
     known = variants()
     known.wrong("twice-again", fact="it is doubled", question="")(lambda x: 2 * x)
-    quiz = Quiz()
-    quiz.question("1.1.1", "?", why="", mistakes={"twice": "", "twice-again": ""})(lambda program: str(program(1)))
     with pytest.raises(ValueError, match=r"'twice-again', 2, is of another mistake"):
-        options(quiz.questions[0], lambda x: x, known)
+        choice(1, "twice", "twice-again", known=known)
 
 
 def test_an_unknown_mistake_is_refused() -> None:
     with pytest.raises(ValueError, match=r"task 1\.1\.1 has no known mistake 'thrice'"):
         choice(1, "thrice")
+
+
+RECORD: Record = {"10": {"tokens": 10, "ms": 2.5}, "20": {"tokens": 20, "ms": 5.5}}
+
+
+def measured(right: str, *mistakes: str) -> OfMeasurement:
+    return OfMeasurement("How long?", right, "", dict.fromkeys(mistakes, ""), lambda r, row: f"{r[row]['ms']} ms")
+
+
+def test_answers_are_what_was_measured() -> None:
+    assert sorted(told(measured("20", "10").of(RECORD))) == [("2.5 ms", False), ("5.5 ms", True)]
+
+
+def test_what_was_not_measured_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'How long\?': the record has no '30'"):
+        measured("20", "30").of(RECORD)
+    with pytest.raises(ValueError, match=r"the answer of '20', 5.5 ms, is right"):
+        measured("20", "20").of(RECORD)
+
+
+def test_a_message_is_shown_up_to_its_name() -> None:
+    """And the right answer is what the transcript names."""
+    question = OfMessage("1.3.2", "day3-heads-dealt-out", "What is it?", "", {"no-scale": ""})
+    assert question.text.endswith("mask causal, seed 0\n```")
+    assert "Your output equals" not in question.text
+    (right,) = (option.text for option in question.options(DAYS[2]) if option.right)
+    assert "as if these were dealt out" in right
+
+
+@pytest.mark.parametrize(
+    ("task", "transcript", "words"),
+    [
+        ("1.3.2", "no-such-session", "there is no transcript no-such-session"),
+        ("1.3.1", "day3-heads-dealt-out", "task 1.3.1 does not fail in the transcript"),
+    ],
+)
+def test_a_message_that_is_not_there_is_refused(task: str, transcript: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        OfMessage(task, transcript, "What is it?", "", {}).options(DAYS[2])
+
+
+def test_every_kind_of_question_is_asked() -> None:
+    kinds = {type(question) for day in DAYS for question in load_quiz(day).questions}
+    assert kinds == {OfProgram, OfMeasurement, OfMessage}
 
 
 def test_numbers_as_they_are_read() -> None:

@@ -93,7 +93,7 @@ def atlas() -> str:
         "places": PLACES,
         "heads": [
             [
-                {"scores": _rounded(s, 2), "weights": _rounded(w, 3), "habits": _rounded(h, 2)}
+                {"scores": _rounded(s, 2), "weights": _rounded(w, 2), "habits": _rounded(h, 2)}
                 for s, w, h in zip(heads.scores, heads.weights, usual[layer], strict=True)
             ]
             for layer, heads in enumerate(layers)

@@ -92,8 +92,8 @@ def sizes() -> str:
     said = ", ".join(f"{name} {number(x)}" for name, x in zip(names, rms, strict=True))
     title = "How large the numbers of dog's vector are, after each layer"
     caption = (
-        f"The root mean square of {streams[0].shape[1]} numbers, in the model that comes with the course. Before a "
-        "layer's half reads the vector, a norm brings it to 1."
+        f"How large the vector's {streams[0].shape[1]} numbers are, by their root mean square (see below), in the "
+        "model that comes with the course. Before a layer's half reads the vector, a norm brings it to 1."
     )
     return canvas.figure("sizes-1-4", title, f"{said}.", caption)
 
@@ -149,16 +149,15 @@ def temperatures() -> str:
     logits = np.array(data["logits"])
     canvas = Canvas()
     said: list[str] = []
-    shares = {T: softmax64(logits / T, -1) for T in TEMPERATURES}
-    largest = max(float(share.max()) for share in shares.values())
-    for T, share in shares.items():
-        named = {
-            token.replace("\N{OPEN BOX}", "").strip() or "(a space)": p
-            for token, p in zip(data["tokens"][:LIKELIEST], share, strict=False)
-        }
-        named[f"{len(logits) - LIKELIEST} others"] = float(share[LIKELIEST:].sum())
+    words = [token.replace("\N{OPEN BOX}", "").strip() or "(a space)" for token in data["tokens"][:LIKELIEST]]
+    words.append(f"{len(logits) - LIKELIEST} others")
+    charts: dict[str, dict[str, float]] = {}
+    for T in TEMPERATURES:
+        share = softmax64(logits / T, -1)
+        numbers = [*share[:LIKELIEST].tolist(), float(share[LIKELIEST:].sum())]
         heading = f"temperature {T}" + (": as the model has it" if T == 1 else "")
-        largest = max(largest, *named.values())
+        charts[heading] = dict(zip(words, numbers, strict=True))
+    for heading, named in charts.items():
         bars(
             canvas,
             named,
@@ -166,7 +165,7 @@ def temperatures() -> str:
             "logits",
             y=canvas.bottom + 12 * bool(said),
             heading=heading,
-            largest=largest,
+            largest=max(p for chart in charts.values() for p in chart.values()),
         )
         said.append(f"{heading}: " + ", ".join(f"{token} {number(p, 3)}" for token, p in named.items()) + ".")
     title = f"What may come after “{PROMPT}”, by the model that comes with the course"

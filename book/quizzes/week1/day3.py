@@ -54,3 +54,17 @@ def weight_of_the_first_key(grouped: Any) -> str:
     key = mx.broadcast_to(mx.array([[4.4, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]), (2, 2, 4))
     value = mx.broadcast_to(mx.array([[1.0], [0.0]]), (2, 2, 1))
     return numbers(grouped(query, key, value)[0])
+
+
+quiz.message(
+    "1.3.1",
+    "day3-upper-left",
+    "Somebody's mask fails, and this is the verdict before it names the mistake. What is it?",
+    why="A single query is the last of the four positions and may see all. Taken for the first, it sees key 0 alone: 3 "
+    "of 4 elements are wrong, and key 1 is the first of them.",
+    mistakes={
+        "strict-diagonal": "Then only the query's own place is wrong, key 3: 1 of 4 elements.",
+        "one-too-many": "The last query has no future to see: this case would pass.",
+        "inverted": "Then all four keys, which are no future, are forbidden.",
+    },
+)

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from tiny_llm_course.dev.book.questions import Record
 from tiny_llm_course.dev.book.quizzes import Quiz
+from tiny_llm_course.measuring.clock import number
 from tiny_llm_course.paths import TESTS
 
 quiz = Quiz()
@@ -56,3 +58,18 @@ def five_letters(merge_pairs: Any) -> str:
 def half_a_dog(detokenizer: Any) -> str:
     stream = detokenizer(_tokenizer())
     return ", then ".join(f"`{piece}`" if (piece := stream.add(token)) else "nothing" for token in (314, 267, 486))
+
+
+@quiz.measured(
+    "The text has 200 tokens, and the next one is wanted. Suppose that an engine had kept the keys and values of all "
+    "200: about how long would our run's machine take for the step?",
+    right="1",
+    why="Then one token is computed, as in the first line. (Its attention reads 200 keys more, which is little here.)",
+    mistakes={
+        "10": "That is a step which computes ten tokens. Only one is new.",
+        "100": "Keeping does not halve the work: it leaves out all of it but that of one token.",
+        "200": "That is a step which computes everything anew, as yours does today.",
+    },
+)
+def step_with_a_cache(record: Record, tokens: str) -> str:
+    return f"{number(record[tokens]['the next, ms'])} ms"

@@ -20,11 +20,12 @@
             ${texts.map((text, i) => `<option value="${i}">${escape(text)}</option>`).join("")}</select></label>
           <label>After <select name="position" data-number="yes"></select></label>
         </div>
+        <p id="about">From the top down: what would be said next if the model ended there</p>
         <div class="scroll" tabindex="0" role="group" aria-label="The likeliest words after each layer">
-          <table><caption>From the top down: what would be said next if the model ended there</caption>
-          <thead></thead><tbody></tbody></table></div>
+          <table aria-labelledby="about"><thead></thead><tbody></tbody></table></div>
         <style>
           select { max-width: 16em; }
+          #about { margin: 0 0 0.3em; }
           td { min-width: 4.6em; text-align: left;
             background: linear-gradient(to top, var(--logits) 4px, transparent 4px) left bottom / calc(var(--p) * 100%) 100% no-repeat; }
           td.added { text-align: right; background: none; min-width: 3em; }

@@ -36,7 +36,7 @@
           #large { flex: 1 1 20em; }
           #large td { padding: 0.1em 0.2em; vertical-align: bottom; border-color: transparent; }
           #large svg { width: 2.4em; margin: auto; }
-          #large th { text-align: right; }
+          #large tbody th { text-align: right; }
         </style>`;
     }
 

@@ -2,7 +2,7 @@
 
 import click
 
-from ..dev.book.mdbook import run_mdbook
+from ..dev.book.mdbook import build_book, run_mdbook
 from ..paths import BOOK
 
 
@@ -10,4 +10,5 @@ from ..paths import BOOK
 @click.option("--build", is_flag=True, help="Build it in book/book, and serve nothing.")
 def book(build: bool) -> int:
     """Serve the book and open it in a browser; Ctrl-C ends it."""
-    return 1 if run_mdbook(*(["build"] if build else ["serve", "--open"]), str(BOOK)).returncode else 0
+    done = build_book(BOOK / "book") if build else run_mdbook("serve", "--open", str(BOOK))
+    return 1 if done.returncode else 0

@@ -25,7 +25,7 @@ from ..source.languages import language_of_target
 from .book.quizzes import load_quiz
 
 UNTITLED = "Untitled"  # what `dev new-day` calls what it was given no title for
-QUESTIONS = range(2, 4)  # that a quiz has
+QUESTIONS = range(2, 5)  # that a quiz has
 EMPTY_SECTION = re.compile(r"^## (.+)\n\s*(?=## |\Z)", re.MULTILINE)
 
 
@@ -66,7 +66,7 @@ def for_the_book(day: Day) -> Iterator[str]:
         count = len(load_quiz(day).questions)
         if count not in QUESTIONS:
             has = f"{count} question{'s' * (count != 1)}"
-            yield f"{day.name}: its quiz has {has}, 2 or 3 are needed ({name_of(quiz_path(day))})"
+            yield f"{day.name}: its quiz has {has}, 2 to 4 are needed ({name_of(quiz_path(day))})"
     else:
         yield _no(day, "quiz", quiz_path(day))
     if not bench_path(day).is_file():

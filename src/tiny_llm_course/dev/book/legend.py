@@ -32,7 +32,7 @@ def _roles() -> str:
 def _squares() -> str:
     canvas, values = Canvas(), np.array([[4.0, 1.0, 0.25], [-4.0, -1.0, 0.0]])
     hidden = np.array([[False, False, False], [False, False, True]])
-    matrix(canvas, values, ["row 0", "row 1"], ["column 0", "column 1", "column 2"], None, hidden=hidden)
+    matrix(canvas, values, ["first", "second"], ["first", "second", "third"], None, hidden=hidden)
     about = (
         "Filled squares of three sizes for 4, 1 and a quarter; hollow ones for -4 and -1; a dot for what is forbidden."
     )

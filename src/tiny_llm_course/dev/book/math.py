@@ -1,14 +1,11 @@
-"""mdBook's preprocessor for formulas: `python -m tiny_llm_course.dev.book.math`, as book.toml says.
+"""The formulas of the book, set by KaTeX while it is built, so that a reader needs no JavaScript and no network.
 
-KaTeX sets them while the book is built, so a reader needs no JavaScript and no network. KaTeX is JavaScript itself. It
-is vendored in `book/katex` and runs in mini-racer's engine. A formula that it refuses ends the build.
+KaTeX is JavaScript itself. It is vendored in `book/katex` and runs in mini-racer's engine. A formula that it refuses
+ends the build.
 """
 
 import json
 import re
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from .drawing import ROLES
@@ -72,57 +69,24 @@ def _encode(text: str) -> str:
     return re.sub(r"&#?\w+;|[^&]+", lambda part: part[0] if part[0][0] == "&" else part[0].translate(MARKDOWN), text)
 
 
-def chapters(items: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the chapters of mdBook's tree that come from a file."""
-    for item in items:
-        if isinstance(item, dict) and "Chapter" in item:
-            if item["Chapter"]["source_path"]:
-                yield item["Chapter"]
-            yield from chapters(item["Chapter"]["sub_items"])
-
-
-def set_formulas(book: dict[str, Any], katex: str) -> list[tuple[str, BadFormula]]:
-    """Put HTML in place of the formulas of all chapters; return what is wrong, with the path of its page."""
-    pages = [(chapter, list(formulas(chapter["content"]))) for chapter in chapters(book["items"])]
-    wanted = dict.fromkeys((f.tex, f.display) for _, found in pages for f in found if isinstance(f, Formula))
+def set_formulas(pages: dict[str, dict[str, Any]], katex: str) -> list[tuple[str, BadFormula]]:
+    """Put HTML in place of the formulas of mdBook's chapters, given by path; return what is wrong, with the path."""
+    all_found = {path: list(formulas(page["content"])) for path, page in pages.items()}
+    wanted = dict.fromkeys((f.tex, f.display) for found in all_found.values() for f in found if isinstance(f, Formula))
     html = render(list(wanted), katex) if wanted else {}
     wrong = []
-    for chapter, found in pages:
-        text, parts, end = chapter["content"], [], 0
+    for path, found in all_found.items():
+        text, parts, end = pages[path]["content"], [], 0
         for formula in found:
             if isinstance(formula, BadFormula):
-                wrong.append((chapter["source_path"], formula))
+                wrong.append((path, formula))
                 continue
             answer = html[formula.tex, formula.display]
             if isinstance(answer, BadFormula):
-                wrong.append((chapter["source_path"], BadFormula(formula.line + answer.line, str(answer))))
+                wrong.append((path, BadFormula(formula.line + answer.line, str(answer))))
             else:
                 tag = '<div class="formula">{}</div>' if formula.display else "{}"
                 parts += [text[end : formula.start], tag.format(protect(answer))]
                 end = formula.end
-        chapter["content"] = "".join([*parts, text[end:]])
+        pages[path]["content"] = "".join([*parts, text[end:]])
     return wrong
-
-
-def main(arguments: list[str]) -> int:
-    """Answer mdBook's question, which of its renderers this is for; without arguments, do the work."""
-    if arguments[:1] == ["supports"]:
-        return 0 if arguments[1:] == ["html"] else 1
-    context, book = json.load(sys.stdin.buffer)
-    root = Path(context["root"])
-    source = Path(root.name) / context["config"]["book"].get("src", "src")
-    try:
-        wrong = set_formulas(book, (root / "katex" / "katex.min.js").read_text(encoding="utf-8"))
-    except NoEngine as reason:
-        print(reason, file=sys.stderr)
-        return 1
-    for page, mistake in wrong:
-        print(f"{(source / page).as_posix()}:{mistake.line}: {mistake}", file=sys.stderr)
-    if wrong:
-        return 1
-    sys.stdout.buffer.write(json.dumps(book).encode())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

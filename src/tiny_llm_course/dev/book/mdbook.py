@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...course.registry import UsageError
+from ...paths import BOOK
+from . import heads
 
 
 def run_mdbook(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
@@ -19,3 +21,11 @@ def run_mdbook(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[
     # What mdBook says when a build fails is enough without the addresses of its functions.
     environment = {**os.environ, "PATH": path, "RUST_BACKTRACE": "0", "RUST_LIB_BACKTRACE": "0"}
     return subprocess.run([program, *arguments], env=environment, text=True, **options)
+
+
+def build_book(folder: Path, **options: Any) -> "subprocess.CompletedProcess[str]":
+    """Build the book in `folder`, as it is published; the options are those of `subprocess.run`."""
+    done = run_mdbook("build", str(BOOK), "--dest-dir", str(folder), **options)
+    if not done.returncode:
+        heads.complete(folder)
+    return done

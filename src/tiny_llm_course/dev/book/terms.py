@@ -1,0 +1,73 @@
+"""Terms lead to the glossary where a chapter first uses them in a sentence: links that nobody has to write.
+
+A term is found by its name in the glossary, or by the words that stand for a short one: "Byte-pair encoding" for BPE.
+Headings, tables, code, formulas, links and blocks of HTML stay as they are.
+"""
+
+import re
+from collections.abc import Iterator
+
+from .tex import TOKEN
+
+ENTRY = re.compile(r"^(\S.*)\n: (.*)", re.MULTILINE)
+# What a short name stands for is what its explanation begins with.
+IN_FULL = re.compile(r"([A-Z][\w -]{3,30}): ")
+# Too common in other senses to be found by their names.
+ORDINARY = {"Up"}
+# Besides what has no formulas either: links, headings, rows of tables, blocks of HTML.
+PASSED_OVER = re.compile(
+    r"!?\[[^\]]*\]\([^)]*\)|<a\b.*?</a>|^[ \t]*#[^\n]*|^[ \t>]*\|[^\n]*|(?:(?<=\n\n)|\A)[ \t]*<(?:(?!\n[ \t]*\n).)*",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+class Terms:
+    """The terms of a glossary, found in sentences."""
+
+    def __init__(self, glossary: str) -> None:
+        self.anchors: list[str] = []
+        ways = []
+        for name, meaning in sorted(ENTRY.findall(glossary), key=lambda entry: -len(entry[0])):
+            if name not in ORDINARY:
+                full = IN_FULL.match(meaning)
+                names = [name.partition(",")[0], *(full.groups() if full else ())]  # "Detokenizer, streaming"
+                ways.append(f"({'|'.join(map(_ways_to_write, names))})")
+                self.anchors.append(anchor_of(name))
+        self.pattern = re.compile(rf"(?<![\w/.-])(?:{'|'.join(ways)})(?![\w-]|\.\w)")
+
+    def link(self, page: str, glossary: str) -> str:
+        """The page, with a link to `glossary`, its address as seen from there, at the first use of each term."""
+        seen: set[str] = set()
+        parts, end = [], 0
+        for start, stop in _sentences(page):
+            for match in self.pattern.finditer(page, start, stop):
+                assert match.lastindex
+                anchor = self.anchors[match.lastindex - 1]
+                if anchor not in seen:
+                    seen.add(anchor)
+                    parts += [page[end : match.start()], f"[{match[0]}]({glossary}#{anchor})"]
+                    end = match.end()
+        return "".join([*parts, page[end:]])
+
+
+def anchor_of(name: str) -> str:
+    """The id that mdBook gives a term of the glossary."""
+    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", name.lower()))
+
+
+def _ways_to_write(name: str) -> str:
+    """Singular or plural. A name in small letters may begin a sentence, and a line may end within it."""
+    first, rest = name[0], name[1:]
+    begins = f"[{first.lower()}{first.upper()}]" if rest == rest.lower() else first
+    words = r"\s+".join(map(re.escape, rest.split(" ")))
+    return f"{begins}{words[:-1]}(?:y|ies)" if name.endswith("y") else f"{begins}{words}(?:s|es)?"
+
+
+def _sentences(page: str) -> Iterator[tuple[int, int]]:
+    """Where the page has text that is read as sentences, from and to; what precedes its sections is a summary."""
+    skipped = [match.span() for pattern in (TOKEN, PASSED_OVER) for match in pattern.finditer(page)]
+    end = max(page.find("\n## "), 0)
+    for start, stop in [*sorted(skipped), (len(page), len(page))]:
+        if end < start:
+            yield end, start
+        end = max(end, stop)

@@ -1,0 +1,86 @@
+"""Terms of the glossary, found where a chapter first uses them in a sentence."""
+
+import re
+
+import pytest
+
+from tiny_llm_course.dev.book.terms import Terms
+
+GLOSSARY = """# Glossary
+
+BPE
+: Byte-pair encoding: pairs, joined.
+
+Detokenizer, streaming
+: Decodes while tokens arrive.
+
+Head
+: One of several.
+
+Key-value head
+: One of few.
+
+Query
+: What is looked for.
+
+RoPE
+: Rotary position embedding: angles.
+
+Up
+: One of two projections.
+"""
+
+
+def linked(page: str) -> list[str]:
+    """The words that are links, each with its goal."""
+    return [
+        f"{words} {goal}" for words, goal in re.findall(r"\[([^]]+)\]\(g#([^)]+)\)", Terms(GLOSSARY).link(page, "g"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        ("A **query** and a query.", ["query query"]),
+        ("Queries come first.", ["Queries query"]),
+        ("a key-value head, and a head", ["key-value head key-value-head", "head head"]),
+        ("a key-value\nhead", ["key-value\nhead key-value-head"]),
+        ("RoPE, not rope, a *detokenizer*", ["RoPE rope", "detokenizer detokenizer-streaming"]),
+        ("byte-pair encoding, or BPE", ["byte-pair encoding bpe"]),
+        ('The <span class="role-query">**query**</span> is', ["query query"]),
+        ("look it up; ahead, headers, query-key, query.dtype", []),
+    ],
+)
+def test_a_term_is_linked_once(page, found):
+    assert linked(page) == found
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "# The head\n\ntext",
+        "text\n\n## A head {#head}\n",
+        "`head`",
+        "```text\nhead\n```",
+        "$head$",
+        "[the head](day1.md) ![head](a.png) <a href='#'>the head</a>",
+        "| a | head |\n|---|---|\n| head | b |",
+        '<details class="symptom"><summary>head</summary>head</details>\n<p>head</p>',
+        "1. text\n\n   <details>\n   <summary>head</summary>\n\n   text\n",
+        "{{#include ../generated/head.md}}",
+        "<!-- head -->",
+    ],
+)
+def test_what_is_no_sentence_stays(page):
+    assert linked(page) == []
+
+
+def test_a_summary_before_the_sections_has_no_links():
+    assert linked("# Day\n\nA head.\n\n## Idea\n\nIts query.\n") == ["query query"]
+
+
+def test_the_text_is_the_same_but_for_the_links():
+    page = "## A head\n\nThe head, its query.\n\n```text\nhead\n```\n"
+    assert Terms(GLOSSARY).link(page, "../g.md") == page.replace(
+        "The head, its query", "The [head](../g.md#head), its [query](../g.md#query)"
+    )
