@@ -165,11 +165,24 @@ def nothing_compiled() -> Iterator[None]:
     """Let MLX run in the block what is to be compiled: what it records there, no trap would see again."""
     import mlx.core as mx
 
+    compiles = _compiles()
     mx.disable_compile()
     try:
         yield
     finally:
-        mx.enable_compile()
+        if compiles:
+            mx.enable_compile()
+
+
+def _compiles() -> bool:
+    """Whether MLX compiles what it is told to, which it does not say: a compiled function runs in Python only once."""
+    import mlx.core as mx
+
+    calls, x = [], mx.array(0.0)
+    compiled = mx.compile(lambda x: (calls.append(x), x)[1])
+    compiled(x)
+    compiled(x)
+    return len(calls) == 1
 
 
 def spoken(name: str) -> str:
