@@ -103,6 +103,12 @@ known.change(
     question="What do the weights of a row of equal scores sum to?",
 )
 
+known.change(
+    "minimum-subtracted",
+    ("mx.max(x,", "mx.min(x,"),
+    fact="the smallest score of a row is subtracted from it, and not the largest",
+    question="How large can the exponents become then?",
+)
 
 @known.accepted("reciprocal")
 def by_reciprocal(x, axis):

@@ -182,6 +182,12 @@ known.change(
     question="What should a mask entry of -0.5 do to a score of 2?",
 )
 
+known.change(
+    "truth-of-the-mask",
+    ("if mask is not None:", "if mask:"),
+    fact="`if mask` asks whether an array of many numbers is true",
+    question="What tells an argument that was not given from an array?",
+)
 
 @known.accepted("scaled-query")
 def scaled_query(query, key, value, scale=None, mask=None):

@@ -94,6 +94,12 @@ known.change(
     question="What is `bias` when the caller gives none?",
 )
 
+known.change(
+    "truth-of-the-bias",
+    ("y if bias is None else y + bias", "y + bias if bias else y"),
+    fact="`if bias` asks whether an array of many numbers is true",
+    question="What tells an argument that was not given from an array?",
+)
 
 @known.accepted("einsum")
 def linear_einsum(x, w, bias=None):

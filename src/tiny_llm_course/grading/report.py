@@ -241,6 +241,9 @@ def verdict(result: TaskResult) -> str:
             return f"failed, {result.finding.barred}"
         case "failed" if result.passed + result.failed == result.checks:
             return count
+        case "failed" if result.checks:
+            failed = f", {result.failed} of which failed" if result.failed else ""
+            return f"failed, stopped after {result.passed + result.failed} of {result.checks} checks{failed}"
         case status:
             return status
 

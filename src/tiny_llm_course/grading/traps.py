@@ -21,20 +21,23 @@ from ..course.nouns import Task
 from ..paths import COURSE, TESTS
 
 OWN = (f"{TESTS}{os.sep}", f"{COURSE}{os.sep}")
+# What no task needs, at no time: it runs what was recorded elsewhere, of whatever operators.
+ALWAYS = frozenset(["mlx.core.import_function"])
 MADE = "_made_by_the_learner"  # an attribute of the objects of forbidden classes
 
 
 class Traps:
     """The traps of one grading process.
 
-    `armed` holds the names forbidden right now; `hits` keeps what was caught, so that no `except` can hide it.
+    `armed` holds the names forbidden right now, ALWAYS among them; `hits` keeps what was caught, so that no `except` can
+    hide it.
     """
 
     def __init__(self, guarded: Iterable[Path]) -> None:
         self._guarded: tuple[str, ...] = ()
         for path in guarded:
             self.guard(path)
-        self.armed: frozenset[str] = frozenset()
+        self.armed = ALWAYS
         self.subject = ""  # the target of the task whose traps are armed
         self.hits: list[CheckFailed] = []
         self.classes: dict[str, type] = {}  # those of them that have traps, by name
@@ -42,7 +45,7 @@ class Traps:
 
     def arm(self, task: Task | None) -> None:
         """From now on count what a task forbids, and nothing else."""
-        self.armed = frozenset(task.forbidden if task else ())
+        self.armed = ALWAYS.union(task.forbidden if task else ())
         self.subject = task.program.name if task else ""
         self.hits = self.hits if task is None else []
 
@@ -81,7 +84,7 @@ class Traps:
 
     def set(self, names: Iterable[str]) -> None:
         """Set the traps of names like `mlx.core.softmax`. Call it before the learner's files are imported."""
-        for name in names:
+        for name in (*names, *ALWAYS):
             if name not in self._set:
                 self._set.add(name)
                 module, _, attribute = name.rpartition(".")
