@@ -36,6 +36,11 @@ def softmax_square(program):
     return program(normals(16)(4, 4), -1)
 
 
+@known.probe()
+def softmax_wide_rows(program):
+    return program(normals(17)(2, 5, spread=100.0), -1)
+
+
 @known.sized("x 64 x 4,096, float32")
 def sized(program):
     x = normals(1)(64, 4096)

@@ -185,7 +185,7 @@ known.change(
 known.change(
     "truth-of-the-mask",
     ("if mask is not None:", "if mask:"),
-    fact="`if mask` asks whether an array of many numbers is true",
+    fact="an array of many numbers is asked whether it is true, by `if mask`",
     question="What tells an argument that was not given from an array?",
 )
 

@@ -97,7 +97,7 @@ known.change(
 known.change(
     "truth-of-the-bias",
     ("y if bias is None else y + bias", "y + bias if bias else y"),
-    fact="`if bias` asks whether an array of many numbers is true",
+    fact="an array of many numbers is asked whether it is true, by `if bias`",
     question="What tells an argument that was not given from an array?",
 )
 

@@ -358,7 +358,7 @@ known.change(
     "truth-of-the-norms",
     ("if self.q_norm is not None:", "if self.q_norm:"),
     ("if self.k_norm is not None:", "if self.k_norm:"),
-    fact="`if q_norm` asks whether an array of many numbers is true",
+    fact="an array of many numbers is asked whether it is true, by `if q_norm`",
     question="What tells an argument that was not given from an array?",
 )
 known.together("split-without-swap", "join-without-swap", makes="split-and-join-without-swap")
