@@ -4,14 +4,15 @@ The probes say which known program the learner's may be. The task's checks are t
 claim is withheld unless it fails where the learner's fails, in the same way, and nowhere else. The failure to show is
 one that both have.
 
-If nothing is left to claim, there may be a mistake beside others. It is told of the first failure to show in which the
-learner's result is that of one known program and of no other; and only if that program passes all checks that the
-learner's passes. In the other cases the learner's program may fail in another way, as a second mistake makes it do, but
-not where both stop by an exception: that is no proof of anything unless they do so in all cases of the kind, which are
-those of one test function. A task that is used is blamed only if all checks pass with the solution's in its place.
+If nothing is left to claim, there may be a mistake beside others. It is told of the first failure to show that one known
+program explains, and no other: one that passes all checks that the learner's passes, and has the learner's result, or
+stops with the same words, in every case of that kind, which are the failures of one test function in one way, and in
+two cases of the task at least. In the other cases the learner's program may fail in another way, as a second mistake
+makes it do. A task that is used is blamed only if all checks pass with the solution's in its place.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -29,6 +30,7 @@ from ..testkit.rounding import EPSILON, close
 from ..testkit.variants import Variant
 
 CASES = 8  # failures for which a mistake beside others is looked for
+ENOUGH = 2  # failures that it must explain: one may be luck
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +55,7 @@ class Failure:
         mine, theirs = self.result, other.result
         if isinstance(mine, mx.array) and isinstance(theirs, mx.array):
             return close(mine, theirs, 16 * EPSILON.get(theirs.dtype, 0.0))
-        same = (self.finding.headline, self.finding.lines) == (other.finding.headline, other.finding.lines)
-        return same or self.stopped is not None
+        return (self.finding.headline, self.finding.lines) == (other.finding.headline, other.finding.lines)
 
 
 Failures = Mapping[str, Failure | None]  # by check; None if it passes
@@ -119,23 +120,27 @@ class Checks:
 
     def _beside_others(self, likely: Sequence[Variant]) -> tuple[Failure, Variant] | None:
         """A failure that one of the likely programs explains, and no other one that the checks do not refute."""
-        smallest: dict[tuple[str, Kind | None], pytest.Item] = {}
+        kinds: dict[tuple[str, Kind | None], list[pytest.Item]] = {}
         for item in sorted(filter(self._is_example, self.items), key=self._rank):
-            smallest.setdefault((_function(item), _kind(self.failures[item.name])), item)
+            kinds.setdefault(self._kind_of(item), []).append(item)
 
         @cache
         def refuted(program: Variant) -> bool:
             """Whether it fails a check that the learner's program passes."""
             return any(self._of(program, item) for item in self.items if not self.failures[item.name])
 
-        def explains(item: pytest.Item, program: Variant) -> bool:
+        @cache
+        def equal(item: pytest.Item, program: Variant) -> bool:
             failure = self.failures[item.name]
-            assert failure
-            if not failure.equals(self._of(program, item)):
-                return False
-            return not refuted(program) and (not failure.stopped or self._alike_in_its_kind(item, program))
+            return failure is not None and failure.equals(self._of(program, item))
 
-        one = explained(list(smallest.values())[:CASES], likely, explains)
+        def explains(item: pytest.Item, program: Variant) -> bool:
+            if not all(equal(each, program) for each in kinds[self._kind_of(item)]) or refuted(program):
+                return False
+            alike = (each for kind in kinds.values() for each in kind if equal(each, program))
+            return len([*itertools.islice(alike, ENOUGH)]) == ENOUGH
+
+        one = explained([kind[0] for kind in kinds.values()][:CASES], likely, explains)
         failure = self.failures[one[0].name] if one else None
         return (failure, one[1]) if one and failure else None
 
@@ -148,11 +153,9 @@ class Checks:
         failure = self.failures[item.name]
         return failure and failure.finding.rank()
 
-    def _alike_in_its_kind(self, item: pytest.Item, program: Variant) -> bool:
-        """Whether both programs fail alike in all checks of a test function."""
-        kind = [each for each in self.items if _function(each) == _function(item)]
-        mine = [(self.failures[each.name], self._of(program, each)) for each in kind]
-        return all(a.like(b) if a else b is None for a, b in mine)
+    def _kind_of(self, item: pytest.Item) -> tuple[str, Kind | None]:
+        """The test function of a check, and in which way it has failed."""
+        return item.name.partition("[")[0], _kind(self.failures[item.name])
 
     def _of(self, program: Variant, item: pytest.Item) -> Failure | None:
         """How a check fails on a known program, which is found out once."""
@@ -165,10 +168,6 @@ class Checks:
 
 def _claim(program: Variant, here: bool = False) -> Claim:
     return Claim([m.fact for m in program.mistakes], [m.question for m in program.mistakes], here)
-
-
-def _function(item: pytest.Item) -> str:
-    return item.name.partition("[")[0]
 
 
 def _fails_alike(mine: Failures, theirs: Failures) -> bool:
