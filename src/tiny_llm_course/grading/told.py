@@ -5,10 +5,11 @@ claim is withheld unless it fails where the learner's fails, in the same way, an
 one that both have.
 
 If nothing is left to claim, there may be a mistake beside others. It is told of the first failure to show that one known
-program explains, and no other: one that passes all checks that the learner's passes, and has the learner's result, or
-stops with the same words, in every case of that kind, which are the failures of one test function in one way, and in
-two cases of the task at least. In the other cases the learner's program may fail in another way, as a second mistake
-makes it do. A task that is used is blamed only if all checks pass with the solution's in its place.
+program explains, and no other: one that passes all checks that the learner's passes, and fails as the learner's does, by
+the same result or the same stop, in all cases of that kind in which it fails, and in two of the task at least. A kind
+are the failures of one test function in one way. A stop is weaker than a result: both programs must stop in the same
+cases of the task. In other cases the learner's program may fail in another way, as a second mistake makes it do.
+A task that is used is blamed only if all checks pass with the solution's in its place.
 """
 
 import dataclasses
@@ -55,7 +56,8 @@ class Failure:
         mine, theirs = self.result, other.result
         if isinstance(mine, mx.array) and isinstance(theirs, mx.array):
             return close(mine, theirs, 16 * EPSILON.get(theirs.dtype, 0.0))
-        return (self.finding.headline, self.finding.lines) == (other.finding.headline, other.finding.lines)
+        same = (self.finding.headline, self.finding.lines) == (other.finding.headline, other.finding.lines)
+        return same or self.stopped is not None
 
 
 Failures = Mapping[str, Failure | None]  # by check; None if it passes
@@ -135,9 +137,15 @@ class Checks:
             return failure is not None and failure.equals(self._of(program, item))
 
         def explains(item: pytest.Item, program: Variant) -> bool:
-            if not all(equal(each, program) for each in kinds[self._kind_of(item)]) or refuted(program):
+            sisters = (each for each in kinds[self._kind_of(item)] if self._of(program, each))
+            if not (equal(item, program) and all(equal(each, program) for each in sisters)) or refuted(program):
                 return False
-            alike = (each for kind in kinds.values() for each in kind if equal(each, program))
+            examples = [each for kind in kinds.values() for each in kind]
+            if _stops(self.failures[item.name]) and any(
+                _stops(self.failures[each.name]) != _stops(self._of(program, each)) for each in examples
+            ):
+                return False
+            alike = (each for each in examples if equal(each, program))
             return len([*itertools.islice(alike, ENOUGH)]) == ENOUGH
 
         one = explained([kind[0] for kind in kinds.values()][:CASES], likely, explains)
@@ -168,6 +176,10 @@ class Checks:
 
 def _claim(program: Variant, here: bool = False) -> Claim:
     return Claim([m.fact for m in program.mistakes], [m.question for m in program.mistakes], here)
+
+
+def _stops(failure: Failure | None) -> bool:
+    return failure is not None and failure.stopped is not None
 
 
 def _fails_alike(mine: Failures, theirs: Failures) -> bool:
