@@ -81,7 +81,7 @@ def go_where_the_person_stands() -> None:
 
 
 def find_packages() -> None:
-    """Let Python find what is installed, as it does by itself without -S, if no file of the learner's would run then."""
+    """Let Python find what is installed, as it does by itself without -S; not if a file of the learner's would run."""
     if not sys.flags.no_site:
         return
     sys.path.append(str(ROOT / "src"))

@@ -1,4 +1,4 @@
-"""A newcomer's first drafts, with two or three mistakes at once: what is told of them, and that nothing told is false."""
+"""A newcomer's first drafts, with two or three mistakes at once: what is told of them, and that it is true."""
 
 import json
 import tomllib

@@ -115,6 +115,7 @@ known.change(
     question="How large can the exponents become then?",
 )
 
+
 @known.accepted("reciprocal")
 def by_reciprocal(x, axis):
     e = mx.exp(x - x.max(axis, keepdims=True))

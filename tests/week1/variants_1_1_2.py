@@ -189,6 +189,7 @@ known.change(
     question="What tells an argument that was not given from an array?",
 )
 
+
 @known.accepted("scaled-query")
 def scaled_query(query, key, value, scale=None, mask=None):
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale

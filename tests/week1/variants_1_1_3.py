@@ -101,6 +101,7 @@ known.change(
     question="What tells an argument that was not given from an array?",
 )
 
+
 @known.accepted("einsum")
 def linear_einsum(x, w, bias=None):
     y = mx.einsum("...i,oi->...o", x, w)

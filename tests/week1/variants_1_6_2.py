@@ -133,6 +133,7 @@ known.change(
     question="Is 0 true or false in Python, and is it a rank?",
 )
 
+
 @known.accepted("one-at-a-time")
 def one_at_a_time(symbols, ranks):
     symbols = list(symbols)

@@ -218,6 +218,7 @@ known.change(
     question="What is `self.specials` if a tokenizer has no special tokens?",
 )
 
+
 @known.accepted("scan")
 def scan(self, text):
     ids = []

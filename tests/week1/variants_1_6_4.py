@@ -156,6 +156,7 @@ known.change(
     question="Is the space before a word a part of its token?",
 )
 
+
 @known.accepted("incremental")
 def incremental(self, ids, skip_special_tokens=False):
     decoder, special = codecs.getincrementaldecoder("utf-8")("replace"), set(self.special_tokens.values())

@@ -258,6 +258,7 @@ known.change(
     question="Which tokens does a penalty against repetition look at?",
 )
 
+
 @known.accepted("in-steps")
 def in_steps(model, prompt, max_tokens, *, eos_ids=(), context_length=None, sampler=greedy):
     if not prompt or (context_length is not None and len(prompt) > context_length):

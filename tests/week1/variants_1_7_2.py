@@ -160,6 +160,7 @@ known.change(
     question="Which index from the end has the 50th largest of 40 numbers?",
 )
 
+
 @known.accepted("partition")
 def top_k_partition(logits, k):
     k = min(k, logits.shape[-1])

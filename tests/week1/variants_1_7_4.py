@@ -149,6 +149,7 @@ known.change(
     question="Which tokens are at least as likely as the likeliest one?",
 )
 
+
 @known.accepted("in-logarithms")
 def in_logarithms(logits, min_p):
     if min_p == 0:

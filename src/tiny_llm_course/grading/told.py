@@ -4,17 +4,17 @@ The probes say which known program the learner's may be. The task's checks are t
 claim is withheld unless it fails where the learner's fails, in the same way, and nowhere else. The failure to show is
 one that both have.
 
-If nothing is left to claim, there may be a mistake beside others. It is told of the first failure to show that one known
-program explains, and no other: one that passes all checks that the learner's passes, and fails as the learner's does, by
-the same result or the same stop, in all cases of that kind in which it fails, and in two of the task at least. A kind
-are the failures of one test function in one way. A stop is weaker than a result: both programs must stop in the same
-cases of the task. In other cases the learner's program may fail in another way, as a second mistake makes it do.
+If nothing is left to claim, there may be a mistake beside others. It is told of the first failure to show that one
+known program explains, and no other: one that passes all checks that the learner's passes, and fails as the learner's
+does, by the same result or the same stop, in all cases of that kind in which it fails, and in two of the task at least.
+A kind are the failures of one test function in one way. A stop is weaker than a result: both programs must stop in the
+same cases of the task. In other cases the learner's program may fail in another way, as a second mistake makes it do.
 A task that is used is blamed only if all checks pass with the solution's in its place.
 """
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -136,14 +136,13 @@ class Checks:
             failure = self.failures[item.name]
             return failure is not None and failure.equals(self._of(program, item))
 
+        examples = [item for kind in kinds.values() for item in kind]
+
         def explains(item: pytest.Item, program: Variant) -> bool:
             sisters = (each for each in kinds[self._kind_of(item)] if self._of(program, each))
             if not (equal(item, program) and all(equal(each, program) for each in sisters)) or refuted(program):
                 return False
-            examples = [each for kind in kinds.values() for each in kind]
-            if _stops(self.failures[item.name]) and any(
-                _stops(self.failures[each.name]) != _stops(self._of(program, each)) for each in examples
-            ):
+            if _stops(self.failures[item.name]) and not self._stop_together(program, examples):
                 return False
             alike = (each for each in examples if equal(each, program))
             return len([*itertools.islice(alike, ENOUGH)]) == ENOUGH
@@ -151,6 +150,10 @@ class Checks:
         one = explained([kind[0] for kind in kinds.values()][:CASES], likely, explains)
         failure = self.failures[one[0].name] if one else None
         return (failure, one[1]) if one and failure else None
+
+    def _stop_together(self, program: Variant, items: Iterable[pytest.Item]) -> bool:
+        """Whether a known program stops in the same ones of some checks."""
+        return all(_stops(self.failures[item.name]) == _stops(self._of(program, item)) for item in items)
 
     def _is_example(self, item: pytest.Item) -> bool:
         """Whether a check has failed in a case that a learner can look at, by an oracle's word."""

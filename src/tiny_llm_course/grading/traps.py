@@ -29,8 +29,7 @@ MADE = "_made_by_the_learner"  # an attribute of the objects of forbidden classe
 class Traps:
     """The traps of one grading process.
 
-    `armed` holds the names forbidden right now, ALWAYS among them; `hits` keeps what was caught, so that no `except` can
-    hide it.
+    `armed` holds the names forbidden right now; `hits` keeps what was caught, so that no `except` can hide it.
     """
 
     def __init__(self, guarded: Iterable[Path]) -> None:
