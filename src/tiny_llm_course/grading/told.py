@@ -16,6 +16,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -24,11 +25,15 @@ import pytest
 from ..course.claims import Claim
 from ..course.findings import Finding, Kind
 from ..course.nouns import Task
-from ..programs.packages import installed
-from ..testkit.naming import Diagnosis, culprits, explained, solved
+from ..course.registry import load_course
+from ..learner import progress
+from ..paths import LEARNER
+from ..programs.packages import NotImportable, installed, program
+from ..source.written import holds_stub
+from ..testkit.naming import Diagnosis, culprits, diagnosis, explained, solved
 from ..testkit.outcomes import Stopped
 from ..testkit.rounding import EPSILON, close
-from ..testkit.variants import Variant
+from ..testkit.variants import Variant, load_variants
 
 CASES = 8  # failures for which a mistake beside others is looked for
 ENOUGH = 2  # failures that it must explain: one may be luck
@@ -175,6 +180,21 @@ class Checks:
             with installed(self.task.program, program.program):
                 self.known[key] = self.run(item)
         return self.known[key]
+
+
+def diagnose(checks: Checks, package: Path, until: float) -> Told:
+    """What to tell of a task that has failed: its known mistakes, or the tasks whose mistakes it suffers from."""
+    task = checks.task
+    try:
+        subject = program(task.program)
+    except (NotImportable, AttributeError):  # the file cannot be imported, or the function is gone
+        return Told()
+    course = load_course()
+    borrowed = progress.borrowed()  # these are right already
+    needs = [course.task(need) for need in course.needs(task.id) if need not in borrowed]
+    if package == LEARNER and holds_stub(task, package) and (told := checks.of_a_stub(needs)).culprits:
+        return told
+    return checks.told(diagnosis(load_variants(task), subject, needs, until), needs)
 
 
 def _claim(program: Variant, here: bool = False) -> Claim:
