@@ -200,6 +200,7 @@ known.change(
     fact="p = 0 leaves no token at all",
     question="What is the sum before the likeliest token, and is it below 0?",
 )
+known.together("crossing-dropped-but-one", "zero-leaves-nothing", makes="crossing-dropped")
 known.together("ascending", "ties-kept", makes="sums-of-log-probabilities")  # which drops nothing
 
 
