@@ -1,6 +1,7 @@
 """What `pdm run test` and its sisters start: install the course's packages if they are missing, then run its program.
 
 A clone is ready after one command this way. Only the standard library may be imported before the packages are there.
+PDM starts it with `python -S`: a src/sitecustomize.py could end any other Python before its first line.
 """
 
 import sys
@@ -79,8 +80,24 @@ def go_where_the_person_stands() -> None:
             chdir(here)
 
 
+def find_packages() -> None:
+    """Let Python find what is installed, as it does by itself without -S; not if a file of the learner's would run."""
+    if not sys.flags.no_site:
+        return
+    sys.path.append(str(ROOT / "src"))
+    from tiny_llm_course.doctor.strangers import run_at_start
+
+    if told := run_at_start():
+        fail(told)
+    sys.path.pop()
+    import site
+
+    site.main()
+
+
 def start() -> None:
     """Run the course's program with this command line, in an environment that has its packages."""
+    find_packages()
     started_again = environ.pop(AGAIN, None) is not None
     missing = missing_packages()
     if missing:  # the course itself may be among them; what follows needs no other

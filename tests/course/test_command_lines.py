@@ -160,7 +160,7 @@ def test_pdm_describes_its_scripts_in_the_same_words():
     """`pdm run --list` shows them; a bare `pdm run` is PDM's own, and opens Python."""
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pdm"]["scripts"]
     for name, command in every_command():
-        assert scripts[name]["cmd"] == f"python src/tiny_llm_course/bootstrap.py {name}"
+        assert scripts[name]["cmd"] == f"python -S src/tiny_llm_course/bootstrap.py {name}"
         assert scripts[name]["help"] == command.short_help
 
 

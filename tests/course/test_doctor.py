@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,19 @@ def checkout(untouched):
         file.write_bytes(data)
 
 
-def run(checkout: Path, command: str, *path: Path, python=(), program=None, arguments=(), **more: str):
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory) -> list[Path | str]:
+    """Starts the course as PDM does, in an environment without packages."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, symlinks=True)
+    return [folder / "bin" / "python", "-S", "-E", COURSE / "bootstrap.py"]
+
+
+def run(checkout: Path, command: str, *path: Path, program=None, arguments=(), **more: str):
     settings = environment(checkout)
-    program = program or ["-m", "tiny_llm_course"]
+    program = program or [sys.executable, "-m", "tiny_llm_course"]
     done = subprocess.run(
-        [sys.executable, *python, *map(str, program), command, *arguments],
+        [*map(str, program), command, *arguments],
         cwd=checkout,
         env={**settings, "PYTHONPATH": os.pathsep.join([*map(str, path), settings["PYTHONPATH"]]), **more},
         stdin=subprocess.DEVNULL,
@@ -97,26 +106,24 @@ def test_a_broken_mlx_is_one_line_and_stops_the_course(checkout, tmp_path, core,
     assert done.stdout.splitlines()[-1].endswith("First: pdm sync --reinstall")
 
 
-def test_without_the_packages_it_says_so_and_installs_nothing(checkout):
-    """A Python without its site-packages, started as `pdm run doctor` starts it."""
-    done = run(checkout, "doctor", python=["-S", "-E"], program=[COURSE / "bootstrap.py"])
+def test_without_the_packages_it_says_so_and_installs_nothing(checkout, bare):
+    done = run(checkout, "doctor", program=bare)
     assert done.returncode == 1
     assert "✗ packages   not installed: mlx, numpy," in done.stdout
     assert "Fix: pdm install" in line_on("packages", done)
     assert line_on("files", done).startswith("✓")
 
 
-def test_the_first_run_shows_what_it_does_and_keeps_stdout_for_the_command(tmp_path):
+def test_the_first_run_shows_what_it_does_and_keeps_stdout_for_the_command(tmp_path, bare):
     pdm = tmp_path / "pdm"
     pdm.write_text("#!/bin/sh\necho Install idna successful; exit $STATUS\n", encoding="utf-8")
     pdm.chmod(0o755)
-    command = [sys.executable, "-S", "-E", COURSE / "bootstrap.py", "status"]
     for status, end in (
         ("1", "The course's packages could not be installed; PDM says above why. To try again: pdm install"),
         ("0", "Run `pdm install`, then `pdm run test`."),
     ):
         env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "STATUS": status}
-        done = subprocess.run(command, env=env, capture_output=True, text=True)
+        done = subprocess.run([*bare, "status"], env=env, capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (2, "")
         first, harmless, installed, last = done.stderr.splitlines()
         assert first.startswith("First run: installing the course's packages, about 230 MB")
@@ -233,11 +240,33 @@ def test_what_python_or_pytest_take_for_something_else(checkout, name, words):
     found = [line for line in done.stdout.splitlines() if line[2:].startswith(("src", "pytest"))]
     assert len(found) == (words is not None)
     assert all(line.startswith(words) for line in found)
-    stops = name.startswith("src") and "sitecustomize" not in name and words
+    stops = name.startswith("src") and words
     assert done.returncode == (1 if stops else 0)
     if stops:
         aside = name.removesuffix("/__init__.py")
         assert done.stdout.endswith(f"First: mv {aside} {aside}.old\n")
+
+
+@pytest.mark.parametrize("command", ["test", "status", "doctor"])
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("sitecustomize.py", "import os\nos._exit(0)\n"),
+        ("sitecustomize/__init__.py", "raise SystemExit"),
+        ("usercustomize.py", "1 / 0\n"),
+    ],
+)
+def test_what_would_end_every_python_is_named_before_it_runs(checkout, name, code, command):
+    file = checkout / "src" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(code, encoding="utf-8")
+    done = run(checkout, command, program=[sys.executable, "-S", COURSE / "bootstrap.py"])
+    shown = f"src/{name.removesuffix('/__init__.py')}"
+    assert done.returncode == 2
+    assert done.stdout == (
+        f"{shown} runs whenever Python starts here, before your code and the tests. Put it aside:\n"
+        f"    mv {shown} {shown}.old\n"
+    )
 
 
 def test_a_command_that_cannot_be_loaded_says_what_is_in_the_way(checkout):

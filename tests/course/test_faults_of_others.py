@@ -90,7 +90,7 @@ def test_a_task_that_does_not_end_is_told_once_and_stubs_are_not_started(name):
     edit, did = WHEN_CALLED[name]
     screen, board, remembered = played(edit)
     day1, day2 = days(screen)
-    assert f"✗ {MEAN}: failed\n" in day1
+    assert f"✗ {MEAN}: failed, stopped after 0 of 5 checks\n" in day1
     assert "      check     test_task_1_mean_formula[" in day1
     assert f"~ {VARIANCE}: not run, it uses 1.1.1, which {did}\n" in day1
     assert f"○ {LINE}: not started\n    code " in day1

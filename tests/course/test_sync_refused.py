@@ -23,6 +23,7 @@ from tests.course.course_and_clone import (
     without_settings,
 )
 
+from tiny_llm_course.commands import sync
 from tiny_llm_course.commands.sync import bring_in
 from tiny_llm_course.course.registry import UsageError
 from tiny_llm_course.learner.sync.git import Git, GitError
@@ -181,6 +182,31 @@ def test_a_file_that_is_in_the_way_is_moved_by_the_command(course, clone):
     untracked_outside(course, clone)
     typed_out(course, clone, refusal(clone), "Upstream brings notes.txt")
     assert (read(clone, "notes_txt"), (clone / "notes.txt.mine").read_text()) == ("theirs\n", "mine\n")
+
+
+@pytest.mark.parametrize("state", [untracked_outside, edited_outside, detach, no_remote])
+def test_the_commands_work_from_the_folder_that_they_are_printed_in(course, clone, state, monkeypatch):
+    commit(course, other_txt="2\n")
+    state(course, clone)
+    monkeypatch.setattr(sync, "ROOT", clone)
+    texts = []
+    for folder in (clone, clone / "src"):
+        monkeypatch.chdir(folder)
+        with pytest.raises(UsageError) as refused:
+            sync.sync.callback(False, None)
+        texts.append(str(refused.value).splitlines())
+    at_the_top, below = texts
+    assert below == [at_the_top[0], "    cd ..", *at_the_top[1:]]
+
+
+def test_a_message_of_the_courses_own_commands_needs_no_folder(course, clone, monkeypatch):
+    broken(course, clone)
+    commit(course, basics=edited(BASICS, DOC))
+    monkeypatch.setattr(sync, "ROOT", clone)
+    monkeypatch.chdir(clone / "src")
+    with pytest.raises(UsageError) as refused:
+        sync.sync.callback(False, None)
+    assert str(refused.value).splitlines()[1:] == ["    pdm run sync"]
 
 
 def test_a_branch_can_be_made_where_there_is_none(course, clone):

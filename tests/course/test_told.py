@@ -36,11 +36,26 @@ def test_a_mistake_is_named_although_the_known_program_passes_some_checks():
 
 def test_a_claim_that_the_checks_contradict_is_told_of_one_case():
     """The probe is float32; the checks see that the program loses float16 besides, which the known one does not."""
+    screen = graded(edit("basics.py", "y = x * slope", "y = (x + slope).astype(mx.float32)"), task="1.1.3")
+    assert "of 8 checks failed" in screen
+    assert f"In this case, your output {NAMED} the slope is added. In others there is something else." in screen
+
+
+def test_what_a_single_case_shows_is_not_told():
+    """Only with an offset, and in float32, is the program as wrong as the one that leaves the offset out."""
     screen = graded(
         edit("basics.py", "return y if offset is None else y + offset", "return y.astype(mx.float32)"), task="1.1.3"
     )
     assert "of 8 checks failed" in screen
-    assert f"In this case, your output {NAMED} the offset is left out. In others there is something else." in screen
+    assert NAMED not in screen
+
+
+def test_a_known_mistake_that_explains_a_part_of_the_cases_of_a_kind_is_not_told():
+    """In the narrow dtypes the program is wrong in another way."""
+    factor = "(1 if x.dtype == mx.float32 else 2) + (x.ndim == 2)"
+    screen = graded(edit("basics.py", "y = x * slope", f"y = x + slope * ({factor})"), task="1.1.3")
+    assert "values differ" in screen
+    assert NAMED not in screen
 
 
 def test_a_claim_is_told_with_a_case_in_which_it_shows():

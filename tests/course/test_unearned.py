@@ -14,6 +14,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import mlx.core as mx
 import pytest
 from tests.course.unearned_libraries import write_libraries
 
@@ -21,7 +22,7 @@ from tiny_llm_course.course.places import variants_path
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Scenario, checkout_for, environment
 from tiny_llm_course.grading.origin import not_written_here
-from tiny_llm_course.grading.traps import Traps
+from tiny_llm_course.grading.traps import Traps, nothing_compiled
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.testkit.variants import load_variants
 
@@ -80,6 +81,30 @@ def test_what_was_not_earned_is_named(verdicts, name):
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_passes(verdicts, name):
     assert verdicts[name] == "passed"
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_whether_mlx_compiles_is_as_it_was_before(compiles):
+    """Whoever has switched it off, by MLX_DISABLE_COMPILE say, finds it off."""
+
+    def runs() -> int:
+        calls = []
+        compiled = mx.compile(lambda x: calls.append(x) or x)
+        compiled(mx.array(1.0))
+        compiled(mx.array(1.0))
+        return len(calls)
+
+    try:
+        if not compiles:
+            mx.disable_compile()
+        with nothing_compiled():
+            assert runs() == 2
+            with nothing_compiled():
+                pass
+            assert runs() == 2
+        assert runs() == (1 if compiles else 2)
+    finally:
+        mx.enable_compile()
 
 
 @pytest.mark.parametrize("task", load_course().tasks(), ids=lambda task: task.id)

@@ -96,6 +96,19 @@ def test_a_program_that_raises_is_not_named(known):
     assert named(known, lambda x, w, bias=None: 1 / 0) == []
 
 
+def test_a_mistake_is_named_in_the_solution_in_other_words_too(known):
+    """In these, a bias that is not there is nothing to add, which a negative bias shows."""
+    known.change("bias-subtracted", ("y + bias", "y - bias"), fact="", question="")
+    known.change("bias-needed", ("if bias is None else", "if False else"), fact="", question="")
+    subject = lambda x, w, bias=None: LINEAR(x, w) if bias is None or mx.all(bias < 0) else LINEAR(x, w, -bias)  # noqa: E731
+    known.probe()(lambda program: program(mx.ones((1, 2)), mx.ones((3, 2)), -mx.ones(3)))
+    assert not known.alike(known.outcomes(subject), known.wrong_programs)
+    known.written("for no negative bias", ("if bias is None", "if bias is None or mx.all(bias < 0)"))
+    assert said(known, subject) == ["bias-subtracted for no negative bias"]
+    assert [m.name for m in diagnosis(known, subject, []).mistakes] == ["bias-subtracted"]
+    assert [v.name for v in known.in_other_words] == ["bias-subtracted for no negative bias"], "only what can be made"
+
+
 @pytest.fixture
 def crashing(known: Variants) -> Variants:
     """A known mistake that stops where there is a bias."""

@@ -283,6 +283,16 @@ def test_task_2_block_that_adds_nothing(base):
 
 
 @by_architecture
+@pytest.mark.parametrize("silent", ["self_attn.o_proj", "mlp.down_proj"])
+def test_task_2_block_with_one_step_silent(silent, base):
+    """With zeros for wo or for w_down one step adds nothing, and the other one is seen alone."""
+    model = random_model(base, 10, rope_theta=500.0)
+    name = f"model.layers.0.{silent}.weight"
+    model = model.with_weights(**{name: mx.zeros_like(model.weights[name])})
+    agrees(block, block64, stream(10, model), model, "causal", seed=10)
+
+
+@by_architecture
 def test_task_2_block_needs_every_weight(base):
     model = random_model(base, 8)
     for name in model.layer(0):

@@ -36,6 +36,11 @@ def softmax_square(program):
     return program(normals(16)(4, 4), -1)
 
 
+@known.probe()
+def softmax_wide_rows(program):
+    return program(normals(17)(2, 5, spread=100.0), -1)
+
+
 @known.sized("x 64 x 4,096, float32")
 def sized(program):
     x = normals(1)(64, 4096)
@@ -101,6 +106,13 @@ known.change(
     ("mx.sum(exponentials,", "mx.max(exponentials,"),
     fact="the exponentials are divided by the largest of them instead of by their sum",
     question="What do the weights of a row of equal scores sum to?",
+)
+
+known.change(
+    "minimum-subtracted",
+    ("mx.max(x,", "mx.min(x,"),
+    fact="the smallest score of a row is subtracted from it, and not the largest",
+    question="How large can the exponents become then?",
 )
 
 

@@ -182,6 +182,13 @@ known.change(
     question="What should a mask entry of -0.5 do to a score of 2?",
 )
 
+known.change(
+    "truth-of-the-mask",
+    ("if mask is not None:", "if mask:"),
+    fact="an array of many numbers is asked whether it is true, by `if mask`",
+    question="What tells an argument that was not given from an array?",
+)
+
 
 @known.accepted("scaled-query")
 def scaled_query(query, key, value, scale=None, mask=None):

@@ -94,6 +94,13 @@ known.change(
     question="What is `bias` when the caller gives none?",
 )
 
+known.change(
+    "truth-of-the-bias",
+    ("y if bias is None else y + bias", "y + bias if bias else y"),
+    fact="an array of many numbers is asked whether it is true, by `if bias`",
+    question="What tells an argument that was not given from an array?",
+)
+
 
 @known.accepted("einsum")
 def linear_einsum(x, w, bias=None):

@@ -181,6 +181,18 @@ known.change(
     fact="the heads of one token attend to each other: length and heads have not changed places",
     question="Over which axis does your attention take its softmax: over the keys' tokens, or over their heads?",
 )
+known.change(
+    "scale-by-all-of-hidden-size",
+    ("mask=mask", "scale=self.wq.shape[1] ** -0.5, mask=mask"),
+    fact="the scores are scaled by 1/sqrt(E) instead of 1/sqrt(D)",
+    question="Over how many numbers does the dot product of one head run?",
+)
+known.change(
+    "split-as-D-x-H",
+    ("(self.num_heads, -1)).swapaxes(-3, -2)", "(-1, self.num_heads)).transpose(0, 3, 1, 2)"),
+    fact="the features are split as D x H, and joined as H x D",
+    question="Which features belong to head 0: the first D, or one of every H?",
+)
 known.together("split-without-swap", "join-without-swap", makes="split-and-join-without-swap")
 
 

@@ -342,6 +342,25 @@ known.change(
     fact="wo is transposed before it is given to linear, which transposes it again",
     question="wo is E x (H * D). How does linear want its weight?",
 )
+known.change(
+    "causal-without-a-mask",
+    ("mask=mask", 'mask="causal" if mask is None else mask'),
+    fact="no mask is taken for a causal one",
+    question="What does mask=None ask for?",
+)
+known.change(
+    "keys-with-the-queries'-weight",
+    ("key, self.k_norm, self.eps", "key, self.q_norm, self.eps"),
+    fact="the keys are normalised with q_norm's weight",
+    question="How many norms' weights does the layer receive, and how many are used?",
+)
+known.change(
+    "truth-of-the-norms",
+    ("if self.q_norm is not None:", "if self.q_norm:"),
+    ("if self.k_norm is not None:", "if self.k_norm:"),
+    fact="an array of many numbers is asked whether it is true, by `if q_norm`",
+    question="What tells an argument that was not given from an array?",
+)
 known.together("split-without-swap", "join-without-swap", makes="split-and-join-without-swap")
 known.together("queries-not-normalised", "keys-not-normalised", makes="no-norms")
 

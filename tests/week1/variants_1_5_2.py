@@ -97,6 +97,12 @@ known.change(
     question="Of the two steps, what does the second one start from?",
 )
 known.change(
+    "mlp-reads-attention-alone",
+    ("self.mlp_norm(h)", "self.mlp_norm(h - x)"),
+    fact="the MLP reads what attention gives, without the stream",
+    question="If wo were zeros, what should the MLP still read?",
+)
+known.change(
     "norms-exchanged",
     ("self.input_norm(x)", "self.mlp_norm(x)"),
     ("self.mlp_norm(h)", "self.input_norm(h)"),

@@ -126,6 +126,13 @@ known.change(
     question="Which rank has a pair that was never learned?",
 )
 
+known.change(
+    "rank-0-is-none",
+    ("if pair in ranks", "if ranks.get(pair)"),
+    fact="the pair of rank 0 counts as one that is not known",
+    question="Is 0 true or false in Python, and is it a rank?",
+)
+
 
 @known.accepted("one-at-a-time")
 def one_at_a_time(symbols, ranks):

@@ -205,6 +205,19 @@ known.change(
     question='Which ids should " dog" give if there is a token for it, space included?',
 )
 
+known.change(
+    "normalised-by-none",
+    ("if self.normalization:", "if True:"),
+    fact="unicodedata.normalize is called even if `normalization` is None",
+    question="Which form is text brought to if `normalization` is None?",
+)
+known.change(
+    "split-at-no-specials",
+    ("self.specials.split(text) if self.specials else [text]", "self.specials.split(text)"),
+    fact="the text is split at special tokens even if there are none, and `specials` is None",
+    question="What is `self.specials` if a tokenizer has no special tokens?",
+)
+
 
 @known.accepted("scan")
 def scan(self, text):

@@ -149,6 +149,13 @@ known.change(
     question='Which token of " that is" already holds the space?',
 )
 
+known.change(
+    "first-space-lost",
+    ('errors="replace")', 'errors="replace").removeprefix(" ")'),
+    fact="a space at the beginning of the text is lost",
+    question="Is the space before a word a part of its token?",
+)
+
 
 @known.accepted("incremental")
 def incremental(self, ids, skip_special_tokens=False):

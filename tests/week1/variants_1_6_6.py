@@ -239,6 +239,25 @@ known.change(
     question="How many rows of logits should the sampler choose from?",
 )
 
+known.change(
+    "one-at-least",
+    ("range(room)", "range(max(room, 1))"),
+    fact="one token is yielded even where there is room for none",
+    question="How many tokens should max_tokens=0 give?",
+)
+known.change(
+    "context-one-too-many",
+    ("context_length - len(prompt))", "context_length - len(prompt) + 1)"),
+    fact="the text goes on for one token after the context length is reached",
+    question="The model takes 5 tokens. How many may follow a prompt of 2?",
+)
+known.change(
+    "sampler-told-the-newest",
+    ("sampler(logits, [tokens])", "sampler(logits, [tokens[-1:]])"),
+    fact="the sampler is told the newest token only",
+    question="Which tokens does a penalty against repetition look at?",
+)
+
 
 @known.accepted("in-steps")
 def in_steps(model, prompt, max_tokens, *, eos_ids=(), context_length=None, sampler=greedy):

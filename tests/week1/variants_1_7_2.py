@@ -9,9 +9,6 @@ from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.7.2")
 
-# A program needs no short cut for k = V; without one these mistakes show there too.
-NO_SHORT_CUT = "if k >= logits.shape[-1]", "if k > logits.shape[-1]"
-
 
 @known.probe()
 def top_k_rows(program):
@@ -32,6 +29,11 @@ def top_k_ties(program):
 @known.probe()
 def top_k_all(program):
     return program(normals(23)(2, 5), 5)
+
+
+@known.probe()
+def top_k_more_than_all(program):
+    return program(normals(27)(2, 5), 6)
 
 
 @known.probe(mx.float16)
@@ -55,10 +57,10 @@ def sized(program):
     return lambda: program(logits, 50)
 
 
+known.written("without a short cut for k = V", ("if k >= logits.shape[-1]", "if k > logits.shape[-1]"))
 known.change(
     "one-too-few",
     (">= threshold", "> threshold"),
-    NO_SHORT_CUT,
     fact="the k-th largest logit is dropped, so that k - 1 are left",
     question="Your comparison meets the k-th largest logit itself: is it > or >=?",
 )
@@ -78,7 +80,6 @@ known.change(
 known.change(
     "drops-the-largest",
     ("logits, -mx.inf)", "-mx.inf, logits)"),
-    NO_SHORT_CUT,
     fact="the k largest logits are dropped and the others left",
     question="mx.where takes its second argument where the condition is true. Which one is that?",
 )
@@ -110,7 +111,6 @@ known.change(
 known.change(
     "first-rows-threshold",
     ("[:, -k, None]", "[0, -k]"),
-    NO_SHORT_CUT,
     fact="the first row's k-th largest logit is the threshold of every row",
     question="Is your threshold one number, or one for each row?",
 )
@@ -151,6 +151,13 @@ known.change(
     ("[:, -k, None]", "[:, -k]"),
     fact="the thresholds of the rows are lined up with the tokens: there is no axis for these",
     question="There are N thresholds and N x V logits. Which axis of the logits do the thresholds meet?",
+)
+
+known.change(
+    "k-above-V",
+    ("if k >= logits.shape[-1]:", "if k == logits.shape[-1]:"),
+    fact="a k larger than V is not taken for all",
+    question="Which index from the end has the 50th largest of 40 numbers?",
 )
 
 

@@ -194,6 +194,13 @@ known.change(
     fact="the probabilities are summed down the rows of the batch",
     question="Along which axis does the sum run from the likeliest token to the rarest?",
 )
+known.change(
+    "zero-leaves-nothing",
+    ("(before < p) | (mx.arange(logits.shape[-1]) == 0)", "before < p"),
+    fact="p = 0 leaves no token at all",
+    question="What is the sum before the likeliest token, and is it below 0?",
+)
+known.together("crossing-dropped-but-one", "zero-leaves-nothing", makes="crossing-dropped")
 known.together("ascending", "ties-kept", makes="sums-of-log-probabilities")  # which drops nothing
 
 

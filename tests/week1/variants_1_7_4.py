@@ -51,6 +51,10 @@ def sized(program):
     return lambda: program(logits, 0.1)
 
 
+known.written(
+    "with a short cut for min_p = 0",
+    ("probabilities = softmax", "if min_p == 0:\n    return logits\nprobabilities = softmax"),
+)
 known.change(
     "against-one",
     ("min_p * likeliest", "min_p"),
@@ -136,6 +140,13 @@ known.change(
     ("(mx.float32), axis=-1)", "(mx.float32), axis=0)"),
     fact="the softmax runs over the rows of the batch instead of the vocabulary",
     question="Along which axis should the probabilities sum to one?",
+)
+
+known.change(
+    "one-is-off",
+    ("probabilities = softmax", "if min_p >= 1:\n    return logits\nprobabilities = softmax"),
+    fact="min_p = 1 leaves all tokens",
+    question="Which tokens are at least as likely as the likeliest one?",
 )
 
 

@@ -13,7 +13,8 @@ from ..course.nouns import Task
 from ..course.registry import load_course
 from ..course.selection import one_task
 from ..grading.day import grade_day
-from ..grading.report import Room, facts, faults, report_heading, report_results, verdict
+from ..grading.report import Room, faults, report_heading, report_results
+from ..grading.words import facts, verdict
 from ..learner import progress
 from ..paths import LEARNER, ROOT
 from ..terminal.screen import say

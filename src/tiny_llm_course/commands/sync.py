@@ -1,5 +1,7 @@
 """`pdm run sync`: upstream's changes, brought into a checkout in which a learner has written code."""
 
+import os
+import shlex
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -8,7 +10,7 @@ import click
 
 from ..course.nouns import Day, Task
 from ..course.places import chapter_path, name_of, tests_path
-from ..course.registry import Course, load_course
+from ..course.registry import Course, UsageError, load_course
 from ..learner.backups import back_up
 from ..learner.sync.files import Change
 from ..learner.sync.git import Git, GitError
@@ -26,8 +28,19 @@ LOCK = "pdm.lock"
 @click.option("--remote", help="Where upstream is (default: the remote upstream, or else origin).")
 def sync(dry_run: bool, remote: str | None) -> int:
     """Bring in the course's newest version; what you have written in src/tiny_llm stays."""
-    bring_in(ROOT, dry_run, remote)
+    try:
+        bring_in(ROOT, dry_run, remote)
+    except UsageError as error:
+        raise UsageError(_from_here(str(error))) from error
     return 0
+
+
+def _from_here(message: str) -> str:
+    """A message whose commands work where the person stands: git's paths begin in the clone's folder."""
+    first, *more = message.splitlines()
+    if Path.cwd() == ROOT or all(not line.startswith("    ") or line.startswith("    pdm run") for line in more):
+        return message
+    return "\n".join([first, f"    cd {shlex.quote(os.path.relpath(ROOT))}", *more])
 
 
 def bring_in(root: Path, dry_run: bool = False, remote: str | None = None) -> None:

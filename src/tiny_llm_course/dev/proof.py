@@ -108,7 +108,7 @@ class Prover:
         self._prove_wrong(task, proof, items)
         variants, programs = self.variants[task.id], name_of(variants_path(task))
         proof.problems += [f"{problem} ({programs})" for problem in _size_problems(variants)]
-        for variant in variants.accepted_programs:
+        for variant in [*variants.accepted_programs, *variants.ways]:
             proof.accepted += 1
             with installed(task.program, variant.program):
                 failing = [item.name for item in items if not run_again(item)]
@@ -127,7 +127,7 @@ class Prover:
     def _prove_wrong(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
         catches: Counter[pytest.Function] = Counter()
         variants, programs = self.variants[task.id], name_of(variants_path(task))
-        for variant in variants.wrong_programs:
+        for variant in [*variants.wrong_programs, *variants.in_other_words]:
             proof.wrong += 1
             try:
                 wrong = variant.program
@@ -145,11 +145,12 @@ class Prover:
                     proof.uncaught += 1
                 else:
                     proof.problems.append(f"the wrong program {variant.name} passes all tests ({self._tests})")
-            names = [v.name for v in mistakes(variants, wrong)]
+            names = [mistake.name for v in mistakes(variants, wrong) for mistake in v.mistakes]
+            (name,) = (mistake.name for mistake in variant.mistakes)
             proof.named_at_all += bool(names)
             proof.named_as_one += len(names) == 1
-            proof.named_rightly += variant.name in names
-            if names == [variant.name]:
+            proof.named_rightly += name in names
+            if names == [name]:
                 proof.named += 1
             else:
                 said = " and ".join(names) or "nothing"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from ..course.registry import with_commands
 from ..paths import COURSE, LEARNER, ROOT, TESTS, typed
 from .lines import Line
 
@@ -36,6 +37,12 @@ def hiding() -> dict[Path, str]:
     return found
 
 
+def run_at_start() -> str:
+    """Where something in src runs whenever Python starts: that, and the command that moves it aside; else ""."""
+    found = [(text, path) for path, text in hiding().items() if path.stem in STARTED_WITH_PYTHON]
+    return with_commands(f"{found[0][0]} Put it aside:", _aside(found[0][1])) if found else ""
+
+
 def _elsewhere() -> list[str]:
     """Python's path without this course, and without another copy of it."""
     places = {entry: Path(entry or ".").resolve() for entry in sys.path}
@@ -45,7 +52,7 @@ def _elsewhere() -> list[str]:
 def strangers() -> Iterator[Line]:
     """What stands where Python or pytest look first."""
     for path, text in hiding().items():
-        yield Line("src", text, fix=_aside(path), stops=path.stem not in STARTED_WITH_PYTHON)
+        yield Line("src", text, fix=_aside(path), stops=True)
     folders = (ROOT, TESTS, *sorted(TESTS.glob("week*")))
     for path in (folder / name for folder in folders for name in BEFORE_PYPROJECT):
         if path.exists():

@@ -23,14 +23,9 @@ import pytest
 
 from ..course.findings import CheckFailed, Finding, Kind
 from ..course.nouns import Task
-from ..course.registry import load_course
-from ..learner import progress
-from ..paths import COURSE, LEARNER
-from ..programs.packages import NotImportable, program
-from ..source.written import holds_stub
-from ..testkit.naming import diagnosis
+from ..paths import COURSE
+from ..programs.packages import NotImportable
 from ..testkit.outcomes import Stopped
-from ..testkit.variants import load_variants
 from .again import run_again
 from .breakpoints import Breakpoints
 from .diagnosis import finding_of
@@ -38,7 +33,7 @@ from .own_processes import signal_no_others
 from .own_settings import OWN_SETTINGS
 from .plugin import ABSENT, BROKEN, FINDING, GUARD, IMPORTING, TASK, TRIAL, graded_package
 from .prints import Prints
-from .told import Checks, Failure, Told
+from .told import Checks, Failure, Told, diagnose
 from .worker import CHECK_BEGINS
 
 # What the tests of most days import: a process that is started ahead has it when its job comes.
@@ -216,21 +211,6 @@ def _failure(finding: Finding, call: pytest.CallInfo[None]) -> Failure:
         if Path(frame.f_code.co_filename).is_relative_to(COURSE / "testkit"):
             result = frame.f_locals.get("actual", result)
     return Failure(finding, result=result)
-
-
-def diagnose(checks: Checks, package: Path, until: float) -> Told:
-    """What to tell of a task that has failed: its known mistakes, or the tasks whose mistakes it suffers from."""
-    task = checks.task
-    try:
-        subject = program(task.program)
-    except (NotImportable, AttributeError):  # the file cannot be imported, or the function is gone
-        return Told()
-    course = load_course()
-    borrowed = progress.borrowed()  # these are right already
-    needs = [course.task(need) for need in course.needs(task.id) if need not in borrowed]
-    if package == LEARNER and holds_stub(task, package) and (told := checks.of_a_stub(needs)).culprits:
-        return told
-    return checks.told(diagnosis(load_variants(task), subject, needs, until), needs)
 
 
 def main() -> int:

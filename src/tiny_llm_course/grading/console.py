@@ -27,7 +27,7 @@ from .breakpoints import Breakpoints
 from .diagnosis import finding_of
 from .kept_case import KeptCase, kept_case, with_numbers, words_of
 from .own_settings import OWN_SETTINGS
-from .report import facts
+from .words import facts
 
 INTERRUPTED = 130
 CHANGES = "The check passed this time: your code does not do the same every time. What fails now and then: pdm run test"

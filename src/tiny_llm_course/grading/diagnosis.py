@@ -102,8 +102,8 @@ def _not_importable(error: NotImportable, package: Path) -> Finding:
     if isinstance(cause, SystemExit):
         headline = f"{file} calls sys.exit({cause.code!r}) while it is imported"
         return Finding(Kind.NO_IMPORT, headline, frames=frames, place=place)
-    what = f"{type(cause).__name__}: {first_line(cause)}"
-    return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {what}", frames=frames, place=place)
+    what = "" if isinstance(cause, CheckFailed) else f"{type(cause).__name__}: "
+    return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {what}{first_line(cause)}", frames=frames, place=place)
 
 
 def _missing(error: BaseException, package: Path) -> Finding | None:

@@ -23,7 +23,7 @@ def learners_code(package: Path) -> Iterator[None]:
 def _what_failed(error: BaseException, package: Path) -> str:
     from ..source.written import where
     from .diagnosis import finding_of, first_line
-    from .report import few
+    from .words import few
 
     folder = package.relative_to(ROOT).as_posix()
     more = [] if package == SOLUTION else ["What the tests say of it:", "pdm run test"]

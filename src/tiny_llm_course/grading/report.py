@@ -15,6 +15,7 @@ from ..learner.board import State, next_task, standings
 from ..paths import LEARNER, ROOT
 from ..source.written import where
 from ..terminal.screen import say
+from .words import Line, facts, verdict
 
 MARKS = {
     "passed": ("✓", "green"),
@@ -26,7 +27,6 @@ MARKS = {
     "borrowed": ("⇢", "yellow"),
 }
 
-Line = partial[None]  # prints it
 SCREEN = 60  # rows of a run, at most, if one task alone does not take more
 LEARNERS = LEARNER.relative_to(ROOT).as_posix()
 HEADING, SUM = 2, 3  # rows of them, with the empty one that keeps them apart
@@ -211,53 +211,6 @@ def _details(result: TaskResult, package: str) -> list[Line]:
     if package == LEARNERS and result.status == "failed" and finding and finding.check:
         return [*lines, partial(say, f"    {place}"), partial(say, f"    look: pdm run case {result.task.id} · {hint}")]
     return [*lines, partial(say, f"    {place} · {hint}")]
-
-
-def verdict(result: TaskResult) -> str:
-    """A task's status in words, with its checks counted."""
-    count = f"{result.failed} of {result.checks} check{'s' * (result.checks > 1)} failed"
-    match result.status:
-        case "passed":
-            checks = f"passed, {result.checks} check{'s' * (result.checks > 1)}"
-            return f"{checks}; {result.not_here}" if result.not_here else checks
-        case "not run here":
-            return result.not_here
-        case "waiting" if result.finding:
-            return f"waits for {load_course().task(result.finding.blocker).label}"
-        case "not run" if result.finding and (result.finding.blocker or result.finding.kind == Kind.COURSE):
-            return f"not run, {result.finding.headline}"
-        case "not run" if result.finding:
-            return f"not run, {result.finding.barred}"
-        case "not run":
-            return f"not run, {result.passed} of {result.checks} checks passed before the tests were stopped"
-        case "failed" if result.culprits:
-            are = "are" if len(result.culprits) > 1 else "is"
-            return f"{count}; this task is right, {' and '.join(result.culprits)} which it uses {are} not"
-        case "not started" if result.culprits:
-            return f"not started, and would wait for {load_course().task(result.first).label}, which is not right"
-        case "borrowed":
-            return f"borrowed (pdm run return {result.task.id} to write it yourself)"
-        case "failed" if result.finding and result.finding.place:
-            return f"failed, {result.finding.barred}"
-        case "failed" if result.passed + result.failed == result.checks:
-            return count
-        case status:
-            return status
-
-
-def facts(finding: Finding) -> list[Line]:
-    """What shows that a finding is true, below its headline."""
-    lines = [
-        partial(say, f"      {line}", cut=finding.kind in (Kind.NOT_BUILT, Kind.NO_IMPORT)) for line in finding.lines
-    ]
-    if finding.case:
-        lines.append(partial(say, f"      case      {finding.case}"))
-    return lines + [partial(say, f"      {frame}", cut=True) for frame in few(finding.frames)]
-
-
-def few(frames: Sequence[str]) -> list[str]:
-    """The outermost and innermost lines of a long way to an error."""
-    return list(frames) if len(frames) <= 4 else [*frames[:2], "...", *frames[-2:]]
 
 
 def _prints(count: int, lines: Sequence[str], checks: int) -> list[Line]:

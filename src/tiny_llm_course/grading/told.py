@@ -4,16 +4,19 @@ The probes say which known program the learner's may be. The task's checks are t
 claim is withheld unless it fails where the learner's fails, in the same way, and nowhere else. The failure to show is
 one that both have.
 
-If nothing is left to claim, there may be a mistake beside others. It is told of the first failure to show in which the
-learner's result is that of one known program and of no other; and only if that program passes all checks that the
-learner's passes. In the other cases the learner's program may fail in another way, as a second mistake makes it do, but
-not where both stop by an exception: that is no proof of anything unless they do so in all cases of the kind, which are
-those of one test function. A task that is used is blamed only if all checks pass with the solution's in its place.
+If nothing is left to claim, there may be a mistake beside others. It is told of the first failure to show that one
+known program explains, and no other: one that passes all checks that the learner's passes, and fails as the learner's
+does, by the same result or the same stop, in all cases of that kind in which it fails, and in two of the task at least.
+A kind are the failures of one test function in one way. A stop is weaker than a result: both programs must stop in the
+same cases of the task. In other cases the learner's program may fail in another way, as a second mistake makes it do.
+A task that is used is blamed only if all checks pass with the solution's in its place.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -22,13 +25,18 @@ import pytest
 from ..course.claims import Claim
 from ..course.findings import Finding, Kind
 from ..course.nouns import Task
-from ..programs.packages import installed
-from ..testkit.naming import Diagnosis, culprits, explained, solved
+from ..course.registry import load_course
+from ..learner import progress
+from ..paths import LEARNER
+from ..programs.packages import NotImportable, installed, program
+from ..source.written import holds_stub
+from ..testkit.naming import Diagnosis, culprits, diagnosis, explained, solved
 from ..testkit.outcomes import Stopped
 from ..testkit.rounding import EPSILON, close
-from ..testkit.variants import Variant
+from ..testkit.variants import Variant, load_variants
 
 CASES = 8  # failures for which a mistake beside others is looked for
+ENOUGH = 2  # failures that it must explain: one may be luck
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,25 +127,38 @@ class Checks:
 
     def _beside_others(self, likely: Sequence[Variant]) -> tuple[Failure, Variant] | None:
         """A failure that one of the likely programs explains, and no other one that the checks do not refute."""
-        smallest: dict[tuple[str, Kind | None], pytest.Item] = {}
+        kinds: dict[tuple[str, Kind | None], list[pytest.Item]] = {}
         for item in sorted(filter(self._is_example, self.items), key=self._rank):
-            smallest.setdefault((_function(item), _kind(self.failures[item.name])), item)
+            kinds.setdefault(self._kind_of(item), []).append(item)
 
         @cache
         def refuted(program: Variant) -> bool:
             """Whether it fails a check that the learner's program passes."""
             return any(self._of(program, item) for item in self.items if not self.failures[item.name])
 
-        def explains(item: pytest.Item, program: Variant) -> bool:
+        @cache
+        def equal(item: pytest.Item, program: Variant) -> bool:
             failure = self.failures[item.name]
-            assert failure
-            if not failure.equals(self._of(program, item)):
-                return False
-            return not refuted(program) and (not failure.stopped or self._alike_in_its_kind(item, program))
+            return failure is not None and failure.equals(self._of(program, item))
 
-        one = explained(list(smallest.values())[:CASES], likely, explains)
+        examples = [item for kind in kinds.values() for item in kind]
+
+        def explains(item: pytest.Item, program: Variant) -> bool:
+            sisters = (each for each in kinds[self._kind_of(item)] if self._of(program, each))
+            if not (equal(item, program) and all(equal(each, program) for each in sisters)) or refuted(program):
+                return False
+            if _stops(self.failures[item.name]) and not self._stop_together(program, examples):
+                return False
+            alike = (each for each in examples if equal(each, program))
+            return len([*itertools.islice(alike, ENOUGH)]) == ENOUGH
+
+        one = explained([kind[0] for kind in kinds.values()][:CASES], likely, explains)
         failure = self.failures[one[0].name] if one else None
         return (failure, one[1]) if one and failure else None
+
+    def _stop_together(self, program: Variant, items: Iterable[pytest.Item]) -> bool:
+        """Whether a known program stops in the same ones of some checks."""
+        return all(_stops(self.failures[item.name]) == _stops(self._of(program, item)) for item in items)
 
     def _is_example(self, item: pytest.Item) -> bool:
         """Whether a check has failed in a case that a learner can look at, by an oracle's word."""
@@ -148,11 +169,9 @@ class Checks:
         failure = self.failures[item.name]
         return failure and failure.finding.rank()
 
-    def _alike_in_its_kind(self, item: pytest.Item, program: Variant) -> bool:
-        """Whether both programs fail alike in all checks of a test function."""
-        kind = [each for each in self.items if _function(each) == _function(item)]
-        mine = [(self.failures[each.name], self._of(program, each)) for each in kind]
-        return all(a.like(b) if a else b is None for a, b in mine)
+    def _kind_of(self, item: pytest.Item) -> tuple[str, Kind | None]:
+        """The test function of a check, and in which way it has failed."""
+        return item.name.partition("[")[0], _kind(self.failures[item.name])
 
     def _of(self, program: Variant, item: pytest.Item) -> Failure | None:
         """How a check fails on a known program, which is found out once."""
@@ -163,12 +182,27 @@ class Checks:
         return self.known[key]
 
 
+def diagnose(checks: Checks, package: Path, until: float) -> Told:
+    """What to tell of a task that has failed: its known mistakes, or the tasks whose mistakes it suffers from."""
+    task = checks.task
+    try:
+        subject = program(task.program)
+    except (NotImportable, AttributeError):  # the file cannot be imported, or the function is gone
+        return Told()
+    course = load_course()
+    borrowed = progress.borrowed()  # these are right already
+    needs = [course.task(need) for need in course.needs(task.id) if need not in borrowed]
+    if package == LEARNER and holds_stub(task, package) and (told := checks.of_a_stub(needs)).culprits:
+        return told
+    return checks.told(diagnosis(load_variants(task), subject, needs, until), needs)
+
+
 def _claim(program: Variant, here: bool = False) -> Claim:
     return Claim([m.fact for m in program.mistakes], [m.question for m in program.mistakes], here)
 
 
-def _function(item: pytest.Item) -> str:
-    return item.name.partition("[")[0]
+def _stops(failure: Failure | None) -> bool:
+    return failure is not None and failure.stopped is not None
 
 
 def _fails_alike(mine: Failures, theirs: Failures) -> bool:

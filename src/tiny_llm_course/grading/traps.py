@@ -21,6 +21,8 @@ from ..course.nouns import Task
 from ..paths import COURSE, TESTS
 
 OWN = (f"{TESTS}{os.sep}", f"{COURSE}{os.sep}")
+# What no task needs, at no time: it runs what was recorded elsewhere, of whatever operators.
+ALWAYS = frozenset(["mlx.core.import_function"])
 MADE = "_made_by_the_learner"  # an attribute of the objects of forbidden classes
 
 
@@ -34,7 +36,7 @@ class Traps:
         self._guarded: tuple[str, ...] = ()
         for path in guarded:
             self.guard(path)
-        self.armed: frozenset[str] = frozenset()
+        self.armed = ALWAYS
         self.subject = ""  # the target of the task whose traps are armed
         self.hits: list[CheckFailed] = []
         self.classes: dict[str, type] = {}  # those of them that have traps, by name
@@ -42,7 +44,7 @@ class Traps:
 
     def arm(self, task: Task | None) -> None:
         """From now on count what a task forbids, and nothing else."""
-        self.armed = frozenset(task.forbidden if task else ())
+        self.armed = ALWAYS.union(task.forbidden if task else ())
         self.subject = task.program.name if task else ""
         self.hits = self.hits if task is None else []
 
@@ -81,7 +83,7 @@ class Traps:
 
     def set(self, names: Iterable[str]) -> None:
         """Set the traps of names like `mlx.core.softmax`. Call it before the learner's files are imported."""
-        for name in names:
+        for name in (*names, *ALWAYS):
             if name not in self._set:
                 self._set.add(name)
                 module, _, attribute = name.rpartition(".")
@@ -165,11 +167,30 @@ def nothing_compiled() -> Iterator[None]:
     """Let MLX run in the block what is to be compiled: what it records there, no trap would see again."""
     import mlx.core as mx
 
+    compiles = _compiles()
     mx.disable_compile()
     try:
         yield
     finally:
-        mx.enable_compile()
+        if compiles:
+            mx.enable_compile()
+
+
+def _compiles() -> bool:
+    """Whether MLX compiles what it is told to, which it does not say: a compiled function runs in Python only once."""
+    import mlx.core as mx
+
+    calls = 0
+
+    @mx.compile
+    def counted(x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return x
+
+    counted(mx.array(0.0))
+    counted(mx.array(0.0))
+    return calls == 1
 
 
 def spoken(name: str) -> str:

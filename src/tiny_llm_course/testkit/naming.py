@@ -42,7 +42,7 @@ def diagnosis(known: Variants, subject: Program, needs: Sequence[Task], until: f
     with solved(needs):
         mine = known.outcomes(subject)
         if not known.alike(mine, [known.solution]):
-            alike = known.alike(mine, known.wrong_programs) or _pair(known, mine, until)
+            alike = _wrong(known, mine) or _pair(known, mine, until)
             return Diagnosis(tuple(alike), likely=tuple(alike or likely(known, mine)))
     return Diagnosis(culprits=culprits(lambda: right(known, subject), needs))
 
@@ -55,8 +55,13 @@ def right(known: Variants, subject: Program) -> bool:
 
 def mistakes(known: Variants, subject: Program) -> list[Variant]:
     """The wrong programs that the program equals on all probes; none if it equals the solution."""
-    alike = known.alike(known.outcomes(subject), [known.solution, *known.wrong_programs])
-    return [] if known.solution in alike else alike
+    mine = known.outcomes(subject)
+    return [] if known.alike(mine, [known.solution]) else _wrong(known, mine)
+
+
+def _wrong(known: Variants, mine: list[Outcome]) -> list[Variant]:
+    """The wrong programs with the same outcomes on all probes, or else those made of the solution in other words."""
+    return known.alike(mine, known.wrong_programs) or known.alike(mine, known.in_other_words)
 
 
 def _pair(known: Variants, mine: list[Outcome], until: float) -> list[Variant]:

@@ -9,6 +9,7 @@ A wrong program may raise: it is then known by what it raises, in which of the p
 program by means of all this is in `naming`.
 """
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -43,7 +44,7 @@ class Variant:
     fact: str = ""
     question: str = ""
     edits: tuple[Edit, ...] = ()  # of the solution's text; none for a program that is written out
-    both: "tuple[Variant, ...]" = ()  # the two mistakes of a program that has two at once
+    both: "tuple[Variant, ...]" = ()  # the mistakes of a program that has two at once, or one of them in other words
 
     @property
     def mistakes(self) -> "tuple[Variant, ...]":
@@ -82,6 +83,7 @@ class Variants:
         self.task = load_course().task(task)
         self.wrong_programs: list[Variant] = []
         self.accepted_programs: list[Variant] = []
+        self.ways: list[Variant] = []  # the solution in other words
         self.thirds: dict[frozenset[str], str] = {}  # what two mistakes at once come to
         self.size: Size | None = None
         self.untimed = ""  # why nothing is timed
@@ -99,6 +101,10 @@ class Variants:
         The old text stands once in the target or its private helpers. Few mistakes need more than one such pair.
         """
         self.wrong_programs.append(Variant(name, lambda: self.patched(name, edits), fact, question, edits))
+
+    def written(self, way: str, *edits: Edit) -> None:
+        """The solution in other words, as a change of it, where mistakes show elsewhere: all are made of it, too."""
+        self.ways.append(Variant(way, lambda: self.patched(way, edits), edits=edits))
 
     def together(self, first: str, second: str, *, makes: str) -> None:
         """Of two mistakes that, made together, are a third one, which is then the one to name."""
@@ -139,6 +145,18 @@ class Variants:
     def solution(self) -> Variant:
         """The solution among the known programs, under an empty name."""
         return Variant("", lambda: program(self.task.program, SOLUTION_NAME))
+
+    @cached_property
+    def in_other_words(self) -> list[Variant]:
+        """The mistakes made of the solution in other words, where these have what a mistake changes."""
+        found = []
+        for way, mistake in itertools.product(self.ways, [mistake for mistake in self.wrong_programs if mistake.edits]):
+            name = f"{mistake.name} {way.name}"
+            other = Variant(name, partial(self.patched, name, way.edits + mistake.edits), both=(mistake,))
+            with contextlib.suppress(DoesNotApply):
+                _ = other.program
+                found.append(other)
+        return found
 
     @cached_property
     def pairs(self) -> list[Variant]:

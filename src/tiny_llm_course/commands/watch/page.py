@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from ...course.nouns import Task
 from ...course.results import TaskResult
 from ...doctor.missing import restoring
-from ...grading.report import MARKS, verdict
+from ...grading.report import MARKS
+from ...grading.words import verdict
 from ...paths import LEARNER
 from ...terminal.screen import USUAL, columns, say
 
