@@ -17,7 +17,7 @@ from tiny_llm import attention, basics
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.errors import raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, MASKS, causal, forbidding, mask_of, normals
+from tiny_llm_course.testkit.inputs import DTYPES, MASKS, broadcasting, causal, forbidding, mask_of, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sweep
@@ -141,10 +141,12 @@ def test_task_1_attention_large_scores():
     agrees(attention.scaled_dot_product_attention_simple, attention64, query * 40, key * 40, value, seed=10)
 
 
-def test_task_1_attention_mask_per_head():
-    inputs = attention_inputs(6, mx.float32, (2, 3))
-    mask = normals(60)(2, 1, 3, 5)
-    agrees(attention.scaled_dot_product_attention_simple, attention64, *inputs, mask=mask, seed=6)
+def test_task_1_attention_masks_that_broadcast():
+    """For all queries, for each key, for each head, for each row of a batch, and so on."""
+    inputs = attention_inputs(6, mx.float32, (2, 4))
+    for shape in broadcasting(2, 4, 3, 5):
+        mask = normals(60)(*shape, spread=2.0)
+        agrees(attention.scaled_dot_product_attention_simple, attention64, *inputs, mask=mask, seed=6)
 
 
 def test_task_1_attention_mlx():
@@ -317,10 +319,10 @@ def test_task_2_multi_head_float32_mask(dtype):
     agrees(multi_head, multi_head64, *multi_head_inputs(7, dtype), mask=causal(4, 5, mx.float32), seed=7)
 
 
-@pytest.mark.parametrize("shape", [(4, 5), (2, 1, 4, 5), (3, 4, 5), (2, 3, 4, 5)], ids=str)
-def test_task_2_multi_head_finite_mask(shape):
-    """A bias for all, for each row of the batch, for each head, for each row and head."""
-    agrees(multi_head, multi_head64, *multi_head_inputs(4), mask=normals(40)(*shape, spread=2.0), seed=4)
+def test_task_2_multi_head_finite_mask():
+    """A bias for all, for each key, for each head, for each row of the batch, for each row and head, and so on."""
+    for shape in broadcasting(2, 3, 4, 5):
+        agrees(multi_head, multi_head64, *multi_head_inputs(4), mask=normals(40)(*shape, spread=2.0), seed=4)
 
 
 def test_task_2_multi_head_sweep():
