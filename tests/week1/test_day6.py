@@ -882,6 +882,24 @@ def test_task_4_tokens_sampler(dtype):
         same_ids(so_far[0], expected[: 2 + i], where)
 
 
+def in_turn(first, second, case):
+    """What two iterators yield that are asked in turn."""
+    return [
+        [item for item in items if item is not None]
+        for items in zip(*drawn(itertools.zip_longest(first, second), case), strict=True)
+    ]
+
+
+def test_task_4_tokens_two_at_once():
+    """Two texts that are continued in turn, by one model each."""
+    case = "two continuations that are asked for tokens in turn, prompts [3] and [5, 6]"
+    with noted(case):
+        made = [generate.generate_tokens(Model(count_up, case), prompt, 4) for prompt in ([3], [5, 6])]
+        tokens = in_turn(*made, case)
+    for actual, expected in zip(tokens, ([4, 5, 6, 7], [7, 8, 9, 10]), strict=True):
+        same_ids(actual, expected, case)
+
+
 # Task 4, generating text
 
 
@@ -934,6 +952,18 @@ def test_task_4_text_sweep():
             check_text(prompt, script, shown, len(script), bpe)
         else:
             check_text(prompt, [*script, END], shown, len(script) + i % 3, bpe, eos_ids=[END])
+
+
+def test_task_4_text_two_at_once():
+    """Two answers of one tokenizer that come in turn, each with characters of several tokens."""
+    script, case = [267, 486, 267, 487], "two answers that are asked for pieces in turn, each two emojis of two tokens"
+    bpe = load()
+    with noted(case):
+        models = [Model(lambda t: script[(len(t) - 1) % 4], case, vocab=STOP + 1) for _ in range(2)]
+        made = [generate.simple_generate(model, bpe, "That", 4) for model in models]
+        texts = in_turn(*made, case)
+    for pieces in texts:
+        same_pieces([piece for piece in pieces if piece], ["\U0001f415", "\U0001f436"], case)
 
 
 @pytest.mark.parametrize("max_tokens", [0, 1, 3])

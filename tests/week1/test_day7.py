@@ -366,7 +366,7 @@ def test_task_2_top_p_pytorch(pytorch):
 
 
 @property_test
-@given(rows=st.integers(1, 4), size=st.integers(1, 30), p=st.floats(0.05, 0.95), seed=st.integers(0, 99))
+@given(rows=st.integers(1, 4), size=st.integers(1, 30), p=st.floats(0.001, 0.999), seed=st.integers(0, 99))
 def test_task_2_top_p_reaches_p_with_no_token_to_spare(rows, size, p, seed):
     """What is left sums to p or more; without its rarest token it would not."""
     logits = normals(seed)(rows, size, spread=2.0)
@@ -612,6 +612,9 @@ DRAWN = [
     {},
     {"temp": 0.7},
     {"temp": 2.0},
+    {"temp": 0.05},
+    {"top_p": 0.96},
+    {"min_p": 0.09},
     {"top_k": 2},
     {"top_k": 50},
     {"top_p": 0.7},
@@ -630,7 +633,7 @@ DRAWN = [
 
 @pytest.mark.parametrize("settings", DRAWN, ids=words)
 def test_task_3_sampler_probabilities(settings):
-    """Every filter alone, any two whose order makes a difference, and all together."""
+    """Every filter alone, also just beside where it is off, any two whose order makes a difference, and all together."""
     tokens = [[1, 1, 4], [0]]
     logits = vocabularies(6, rows=[MIDDLE, FLAT])
     expected = sampling64(to_float64(logits), tokens, **settings)
