@@ -276,9 +276,10 @@ def test_task_2_linear_sweep():
         agrees(basics.linear, linear64, x, w, bias, seed=n)
 
 
-def test_task_2_linear_refuses_other_widths():
-    with raises_value_error("float32, x 2 x 4, w 5 x 3, bias 5"):
-        mx.eval(basics.linear(normals(5)(2, 4), normals(5)(5, 3), normals(5)(5)))
+@pytest.mark.parametrize(("inputs", "width"), [(4, 3), (3, 4), (1, 3), (3, 1)])
+def test_task_2_linear_refuses_other_widths(inputs, width):
+    with raises_value_error(f"float32, x 2 x {inputs}, w 5 x {width}, bias 5"):
+        mx.eval(basics.linear(normals(5)(2, inputs), normals(5)(5, width), normals(5)(5)))
 
 
 # Task 2, multi-head attention
@@ -370,7 +371,14 @@ def test_task_2_multi_head_pytorch(pytorch):
 
 @pytest.mark.parametrize(
     ("name", "heads", "wrong_shape"),
-    [("wq", 4, (6, 11)), ("wk", 3, (5, 11)), ("wv", 3, (6, 9)), ("wo", 3, (6, 11))],
+    [
+        ("wq", 4, (6, 11)),
+        ("wk", 3, (5, 11)),
+        ("wv", 3, (6, 9)),
+        ("wv", 3, (6, 1)),
+        ("wo", 3, (6, 11)),
+        ("wo", 3, (1, 6)),
+    ],
 )
 def test_task_2_multi_head_refuses_other_shapes(name, heads, wrong_shape):
     weights = {n: mx.zeros((6, 11)) for n in ("wq", "wk", "wv")} | {"wo": mx.zeros((11, 6))}

@@ -325,8 +325,8 @@ def test_task_2_mlp_takes_tokens_one_by_one(length, seed):
 
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [(name, shape) for name in ("w_gate", "w_up") for shape in ((5, 7), (7, 4), (6, 5))]
-    + [("w_down", shape) for shape in ((7, 5), (5, 6), (4, 7))],
+    [(name, shape) for name in ("w_gate", "w_up") for shape in ((5, 7), (7, 4), (6, 5), (7, 1), (1, 5))]
+    + [("w_down", shape) for shape in ((7, 5), (5, 6), (4, 7), (5, 1), (1, 7))],
 )
 def test_task_2_mlp_refuses_other_shapes(name, shape):
     weights = {"w_gate": mx.zeros((7, 5)), "w_up": mx.zeros((7, 5)), "w_down": mx.zeros((5, 7)), name: mx.zeros(shape)}

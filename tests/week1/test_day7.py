@@ -633,7 +633,7 @@ DRAWN = [
 
 @pytest.mark.parametrize("settings", DRAWN, ids=words)
 def test_task_3_sampler_probabilities(settings):
-    """Every filter alone, also just beside where it is off, any two whose order makes a difference, and all together."""
+    """Every filter alone, also just beside its off, any two whose order makes a difference, and all together."""
     tokens = [[1, 1, 4], [0]]
     logits = vocabularies(6, rows=[MIDDLE, FLAT])
     expected = sampling64(to_float64(logits), tokens, **settings)
