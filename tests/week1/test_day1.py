@@ -16,10 +16,11 @@ from tests.week1.formulas import attention64, linear64, multi_head64, softmax64
 from tiny_llm import attention, basics
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.cases import dtype_word
 from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, MASKS, broadcasting, causal, forbidding, mask_of, normals
 from tiny_llm_course.testkit.properties import property_test
-from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.rounding import EPSILON, to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
 LEADING = [(), (2,), (2, 3), (2, 3, 2)]
@@ -42,6 +43,17 @@ def test_task_1_softmax_large_scores(dtype):
     x = normals(2, dtype)(3, 4, spread=4.0) + mx.array([[1000], [0], [-1000]]).astype(dtype)
     agrees(basics.softmax, softmax64, x, -1, seed=2)
     agrees(basics.softmax, softmax64, x.T, 0, seed=2)
+    if dtype != mx.float16:  # which holds no number that an int32 does not
+        agrees(basics.softmax, softmax64, normals(2, dtype)(3, 4, spread=1e12), -1, seed=2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_1_softmax_of_long_rows_sums_to_one(dtype):
+    """As far as the logarithm of a sum may be rounded: a sum that outgrows its dtype is far off."""
+    weights = basics.softmax(normals(6, dtype)(2, 4200, spread=0.1), -1)
+    case = f"sums of the weights of {dtype_word(dtype)}, x 2 x 4200, axis -1, seed 6"
+    allowed = EPSILON[dtype] * math.log(4200)
+    compare(mx.sum(weights.astype(mx.float32), axis=-1), np.ones(2), mx.float32, allowed, case, weights.size)
 
 
 def test_task_1_softmax_forbidden_scores():

@@ -955,15 +955,15 @@ def test_task_4_text_sweep():
 
 
 def test_task_4_text_two_at_once():
-    """Two answers of one tokenizer that come in turn, each with characters of several tokens."""
-    script, case = [267, 486, 267, 487], "two answers that are asked for pieces in turn, each two emojis of two tokens"
+    """Two answers of one tokenizer that come in turn: with each space an emoji is begun, and ends in the next token."""
+    script, case = [283, 486, 283, 487], "two answers that are asked for pieces in turn, each two emojis of two tokens"
     bpe = load()
     with noted(case):
         models = [Model(lambda t: script[(len(t) - 1) % 4], case, vocab=STOP + 1) for _ in range(2)]
         made = [generate.simple_generate(model, bpe, "That", 4) for model in models]
         texts = in_turn(*made, case)
     for pieces in texts:
-        same_pieces([piece for piece in pieces if piece], ["\U0001f415", "\U0001f436"], case)
+        same_pieces([piece for piece in pieces if piece], [" ", "\U0001f415", " ", "\U0001f436"], case)
 
 
 @pytest.mark.parametrize("max_tokens", [0, 1, 3])
