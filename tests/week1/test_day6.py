@@ -782,6 +782,15 @@ def test_task_4_tokens_formula(prompt, max_tokens):
     check_tokens(add_up, prompt, max_tokens, continuation(add_up, prompt, max_tokens))
 
 
+def test_task_4_tokens_of_a_large_vocabulary():
+    """More tokens than 16 bits can count, as real models have them."""
+
+    def go_far(tokens):
+        return (tokens[-1] + 32768) % 70000
+
+    check_tokens(go_far, [69999], 4, continuation(go_far, [69999], 4), vocab=70000)
+
+
 def test_task_4_tokens_sweep():
     """Prompts, answers and vocabularies of many sizes."""
     for n in sizes(P=1100, M=140, V=4200):

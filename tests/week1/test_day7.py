@@ -129,6 +129,12 @@ def test_task_1_penalty_of_forbidden_and_zero_logits():
     agrees(sampler.penalize_repetition, penalty64, logits, [[0, 1, 2], [1, 2, 3]], 1.5, seed=0)
 
 
+def test_task_1_penalty_large_vocabulary():
+    """More tokens than 16 bits can count, as real models have them."""
+    tokens = [[69999, 32768], [40000, 65536, 0]]
+    agrees(sampler.penalize_repetition, penalty64, normals(6)(2, 70000), tokens, 1.5, seed=6)
+
+
 def test_task_1_penalty_pytorch(pytorch):
     logits = normals(5)(3, 6)
 
