@@ -67,9 +67,9 @@ def simple_generate(
     context_length: int | None = None,
     sampler: Sampler = greedy,
 ) -> Iterator[str]:
-    """Continue a text, yielding pieces of whole characters as they become known; joined, they are the decoded answer.
+    """Continue a text, yielding for each token the characters that it completes; joined, they are the decoded answer.
 
-    A piece may be empty.
+    A piece may be empty or left out. What is begun and not completed comes at the end.
 
     Args:
         model: gives logits N x L x V for tokens N x L.

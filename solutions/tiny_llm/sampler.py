@@ -12,7 +12,7 @@ def penalize_repetition(logits: mx.array, tokens: list[list[int]], penalty: floa
 
     Args:
         logits: N x V. It is not changed.
-        tokens: for each of the N rows, the tokens so far, in any order and number.
+        tokens: for each of the N rows, the tokens so far, in any order and number. They are not changed either.
         penalty: positive logits of used tokens are divided by it, negative ones multiplied; 1 changes nothing.
 
     Returns:

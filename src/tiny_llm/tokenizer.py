@@ -15,7 +15,7 @@ def byte_alphabet() -> dict[int, str]:
     """A printable character for each byte, so that a token of any bytes can be written in a JSON file.
 
     Returns:
-        256 different characters by byte. Bytes that are visible characters of Latin-1 (33-126, 161-172, 174-255) stand
+        A new dict of 256 different characters. Bytes that are visible in Latin-1 (33-126, 161-172, 174-255) stand
         for themselves; the others, in rising order, for the characters from U+0100 on: the space is "\u0120".
 
     Source: Radford et al. 2019 (GPT-2).
@@ -122,7 +122,7 @@ class ByteLevelBPE:
             text: any string without lone surrogates.
 
         Returns:
-            The ids; none for the empty text.
+            The ids, in a new list; none for the empty text.
 
         Source: Hugging Face's `tokenizers`, to which it is equal id for id.
         """

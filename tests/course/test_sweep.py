@@ -16,9 +16,9 @@ from tiny_llm_course.grading.diagnosis import finding_of
 from tiny_llm_course.paths import LEARNER
 from tiny_llm_course.testkit.again import built, spread_out
 from tiny_llm_course.testkit.agreement import agrees, compare
-from tiny_llm_course.testkit.inputs import DTYPES, MASKS, distinct, forbidding, mask_of, normals
+from tiny_llm_course.testkit.inputs import DTYPES, MASKS, broadcasting, distinct, forbidding, mask_of, normals
 from tiny_llm_course.testkit.properties import property_test
-from tiny_llm_course.testkit.rounding import exact, to_float64
+from tiny_llm_course.testkit.rounding import exact, in_float32, to_float64
 from tiny_llm_course.testkit.sizes import EQUAL, SMALL, SPREADS, awkward, narrow, sizes, sweep
 from tiny_llm_course.testkit.texts import again, awkward_texts
 
@@ -184,6 +184,68 @@ def test_an_object_that_keeps_its_first_inputs_is_found():
 
     finding = found(doubled, double64, normals(1)(3))
     assert "an object that was called before" in finding.case
+
+
+def test_objects_that_share_their_weights_are_found():
+    class Scales:
+        def __init__(self, w):
+            Scales.w = w
+
+    @built
+    def scaled(x, w):
+        layer = Scales(w)
+        return lambda x: x * layer.w
+
+    def scaled64(x, w, *, r=exact):
+        return r(x * w)
+
+    finding = found(scaled, scaled64, normals(1)(3), normals(2)(3))
+    assert finding.case.endswith("after another object's with other weights")
+
+
+def test_a_list_that_is_changed_is_told_and_stays_as_it_was_for_others():
+    def chosen64(x, places, *, r=exact):
+        return r(x[places])
+
+    def chosen(x, places):
+        y = x[mx.array(places)]
+        places.sort()
+        return y
+
+    places = [2, 0, 1]
+    finding = found(chosen, chosen64, normals(1)(3), places)
+    assert (finding.kind, finding.headline) == (Kind.INPUT_CHANGED, "the caller's `places` was changed")
+    assert places == [2, 0, 1]
+
+
+def test_a_program_that_gives_one_list_twice_is_found():
+    kept = [1, 2]
+    with pytest.raises(CheckFailed, match="who changes one, changes both"):
+        again(lambda: kept, "the case")
+    assert again(lambda: [1, 2], "the case") == [1, 2]
+
+
+def test_what_broadcasts_is_every_shape_with_ones_and_without_leading_axes():
+    assert set(broadcasting(2, 3)) == {(), (1,), (3,), (1, 1), (1, 3), (2, 1), (2, 3)}
+    assert len(broadcasting(2, 3, 4, 5)) == 31
+    assert broadcasting(2, 3)[-1] == (2, 3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_where_the_result_alone_is_narrow_each_number_has_one_spacing(dtype):
+    """A sum that nearly cancels is right in float32, and wrong if the narrow dtype rounds a step of it."""
+
+    def turned64(x, *, r=exact):
+        angle = in_float32(r)(np.array(0.3))
+        return r(x * np.cos(angle) - x[::-1] * np.sin(angle))
+
+    def turned(x, inside):
+        wide, cos, sin = x.astype(inside), mx.array(np.cos(0.3)).astype(inside), mx.array(np.sin(0.3)).astype(inside)
+        return (wide * cos - wide[::-1] * sin).astype(x.dtype)
+
+    x = normals(1, dtype)(300)
+    agrees(lambda x: turned(x, mx.float32), turned64, x, seed=1)
+    assert found(lambda x: turned(x, dtype), turned64, x).kind == Kind.VALUES
 
 
 def test_a_program_that_reads_memory_as_if_it_were_contiguous_is_found():

@@ -34,13 +34,22 @@ def drawn_pairs(seed: int, letters: str, number: int) -> list[tuple[str, str]]:
 
 
 def drawn_tables(seed: int, alphabet: dict[int, str], specials: list[str]) -> Tables:
-    """Pairs of "abc " and of the halves of an e with an accent; ids in any order with gaps, also the specials'."""
+    """Pairs of "abc ", of the halves of an e with an accent and of a line's end; ids in any order with gaps.
+
+    Id 0 is the last special token's if the seed is even, and else the line's end.
+    """
     generator = np.random.default_rng(seed)
-    merges = [*drawn_pairs(seed, "abc" + alphabet[32], 40), (alphabet[0xC3], alphabet[0xA9])]
-    tokens = dict.fromkeys([*alphabet.values(), *(a + b for a, b in merges)])
-    ids = map(int, generator.permutation(2 * (len(tokens) + len(specials))))
+    merges = [
+        *drawn_pairs(seed, "abc" + alphabet[32], 40),
+        (alphabet[0xC3], alphabet[0xA9]),
+        (alphabet[13], alphabet[10]),
+    ]
+    tokens = list(dict.fromkeys([*alphabet.values(), *(a + b for a, b in merges)]))
+    ids = generator.permutation(2 * (len(tokens) + len(specials))).tolist()
+    first, zero = len(tokens) - 1 if seed % 2 else len(tokens) + len(specials) - 1, ids.index(0)
+    ids[first], ids[zero] = ids[zero], ids[first]
     vocab = dict(zip(tokens, ids, strict=False))
-    numbered = dict(zip(specials, ids, strict=False))
+    numbered = dict(zip(specials, ids[len(tokens) :], strict=False))
     byte_of = {letter: byte for byte, letter in alphabet.items()}
     bytes_of = {number: bytes(byte_of[letter] for letter in token) for token, number in vocab.items()}
     return Tables(vocab, merges, numbered, bytes_of | {number: token.encode() for token, number in numbered.items()})

@@ -13,6 +13,7 @@ import mlx.core as mx
 import numpy as np
 from tests.week1.formulas import linear64, mlp64, qwen_attention64, rms_norm64
 
+from tiny_llm_course.testkit.again import backwards
 from tiny_llm_course.testkit.embedded import embedded_checkpoint
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.rounding import Array64, Round, exact, to_float64
@@ -69,6 +70,10 @@ class ReferenceModel:
     def without(self, name: str) -> "ReferenceModel":
         """The same model with one weight missing."""
         return ReferenceModel(self.config, {n: w for n, w in self.weights.items() if n != name})
+
+    def backwards(self) -> "ReferenceModel":
+        """The same measures with other weights: these, every axis in reverse order."""
+        return ReferenceModel(self.config, {name: backwards(w) for name, w in self.weights.items()})
 
     def __str__(self) -> str:
         """How a failing case names the model."""

@@ -16,10 +16,11 @@ from tests.week1.formulas import attention64, linear64, multi_head64, softmax64
 from tiny_llm import attention, basics
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.cases import dtype_word
 from tiny_llm_course.testkit.errors import raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, MASKS, causal, forbidding, mask_of, normals
+from tiny_llm_course.testkit.inputs import DTYPES, MASKS, broadcasting, causal, forbidding, mask_of, normals
 from tiny_llm_course.testkit.properties import property_test
-from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.rounding import EPSILON, to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
 LEADING = [(), (2,), (2, 3), (2, 3, 2)]
@@ -42,6 +43,17 @@ def test_task_1_softmax_large_scores(dtype):
     x = normals(2, dtype)(3, 4, spread=4.0) + mx.array([[1000], [0], [-1000]]).astype(dtype)
     agrees(basics.softmax, softmax64, x, -1, seed=2)
     agrees(basics.softmax, softmax64, x.T, 0, seed=2)
+    if dtype != mx.float16:  # which holds no number that an int32 does not
+        agrees(basics.softmax, softmax64, normals(2, dtype)(3, 4, spread=1e12), -1, seed=2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_1_softmax_of_long_rows_sums_to_one(dtype):
+    """As far as the logarithm of a sum may be rounded: a sum that outgrows its dtype is far off."""
+    weights = basics.softmax(normals(6, dtype)(2, 4200, spread=0.1), -1)
+    case = f"sums of the weights of {dtype_word(dtype)}, x 2 x 4200, axis -1, seed 6"
+    allowed = EPSILON[dtype] * math.log(4200)
+    compare(mx.sum(weights.astype(mx.float32), axis=-1), np.ones(2), mx.float32, allowed, case, weights.size)
 
 
 def test_task_1_softmax_forbidden_scores():
@@ -141,10 +153,12 @@ def test_task_1_attention_large_scores():
     agrees(attention.scaled_dot_product_attention_simple, attention64, query * 40, key * 40, value, seed=10)
 
 
-def test_task_1_attention_mask_per_head():
-    inputs = attention_inputs(6, mx.float32, (2, 3))
-    mask = normals(60)(2, 1, 3, 5)
-    agrees(attention.scaled_dot_product_attention_simple, attention64, *inputs, mask=mask, seed=6)
+def test_task_1_attention_masks_that_broadcast():
+    """For all queries, for each key, for each head, for each row of a batch, and so on."""
+    inputs = attention_inputs(6, mx.float32, (2, 4))
+    for shape in broadcasting(2, 4, 3, 5):
+        mask = normals(60)(*shape, spread=2.0)
+        agrees(attention.scaled_dot_product_attention_simple, attention64, *inputs, mask=mask, seed=6)
 
 
 def test_task_1_attention_mlx():
@@ -274,9 +288,10 @@ def test_task_2_linear_sweep():
         agrees(basics.linear, linear64, x, w, bias, seed=n)
 
 
-def test_task_2_linear_refuses_other_widths():
-    with raises_value_error("float32, x 2 x 4, w 5 x 3, bias 5"):
-        mx.eval(basics.linear(normals(5)(2, 4), normals(5)(5, 3), normals(5)(5)))
+@pytest.mark.parametrize(("inputs", "width"), [(4, 3), (3, 4), (1, 3), (3, 1)])
+def test_task_2_linear_refuses_other_widths(inputs, width):
+    with raises_value_error(f"float32, x 2 x {inputs}, w 5 x {width}, bias 5"):
+        mx.eval(basics.linear(normals(5)(2, inputs), normals(5)(5, width), normals(5)(5)))
 
 
 # Task 2, multi-head attention
@@ -317,10 +332,10 @@ def test_task_2_multi_head_float32_mask(dtype):
     agrees(multi_head, multi_head64, *multi_head_inputs(7, dtype), mask=causal(4, 5, mx.float32), seed=7)
 
 
-@pytest.mark.parametrize("shape", [(4, 5), (2, 1, 4, 5), (3, 4, 5), (2, 3, 4, 5)], ids=str)
-def test_task_2_multi_head_finite_mask(shape):
-    """A bias for all, for each row of the batch, for each head, for each row and head."""
-    agrees(multi_head, multi_head64, *multi_head_inputs(4), mask=normals(40)(*shape, spread=2.0), seed=4)
+def test_task_2_multi_head_finite_mask():
+    """A bias for all, for each key, for each head, for each row of the batch, for each row and head, and so on."""
+    for shape in broadcasting(2, 3, 4, 5):
+        agrees(multi_head, multi_head64, *multi_head_inputs(4), mask=normals(40)(*shape, spread=2.0), seed=4)
 
 
 def test_task_2_multi_head_sweep():
@@ -368,7 +383,14 @@ def test_task_2_multi_head_pytorch(pytorch):
 
 @pytest.mark.parametrize(
     ("name", "heads", "wrong_shape"),
-    [("wq", 4, (6, 11)), ("wk", 3, (5, 11)), ("wv", 3, (6, 9)), ("wo", 3, (6, 11))],
+    [
+        ("wq", 4, (6, 11)),
+        ("wk", 3, (5, 11)),
+        ("wv", 3, (6, 9)),
+        ("wv", 3, (6, 1)),
+        ("wo", 3, (6, 11)),
+        ("wo", 3, (1, 6)),
+    ],
 )
 def test_task_2_multi_head_refuses_other_shapes(name, heads, wrong_shape):
     weights = {n: mx.zeros((6, 11)) for n in ("wq", "wk", "wv")} | {"wo": mx.zeros((11, 6))}

@@ -436,6 +436,14 @@ REFUSED = {
 }
 
 
+def test_task_2_rope_refuses_what_would_broadcast():
+    """A table of one position fits any number of tokens, as MLX sees it."""
+    layer = positional_encoding.RoPE(12, 1, 300)
+    for offset in (None, slice(0, 3), [slice(0, 3)] * 2):
+        with raises_value_error(f"dims 12, seq_len 1, x 2 x 3 x 4 x 12, offset {offset}"):
+            mx.eval(layer(normals(13)(2, 3, 4, 12), offset))
+
+
 @pytest.mark.parametrize("why", REFUSED)
 def test_task_2_rope_refuses(why):
     shape, offset = REFUSED[why]

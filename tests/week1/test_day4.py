@@ -108,6 +108,13 @@ def test_task_1_rms_norm_weight_of_another_dtype(dtype, weight_dtype):
     agrees(rms_norm, rms_norm64, normals(8, dtype)(2, 5), weight, 1e-6, seed=8)
 
 
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_task_1_rms_norm_weight_that_the_dtype_cannot_hold(dtype):
+    """A hundred thousand is infinite in float16, and what it makes of a thousandth is not."""
+    x = normals(11, dtype)(2, 5) * mx.array([0.001, 1, 1, 1, 1]).astype(dtype)
+    agrees(rms_norm, rms_norm64, x, mx.array([1e5, 1, -1, 2, 3]), 1e-6, seed=11)
+
+
 def test_task_1_rms_norm_mlx():
     draw = normals(9)
     x, weight = draw(2, 3, 6, spread=2.0), draw(6)
@@ -209,6 +216,7 @@ def test_task_2_silu_keeps_small_results(dtype):
     """Around -9 the result is a thousandth: small, but every dtype holds it."""
     x = -8 - 2 * mx.array(np.linspace(0, 1, 9), dtype=dtype)
     agrees(basics.silu, silu64, x, seed=4)
+    agrees(basics.silu, silu64, x - 3.25, seed=4)  # where exp(-x) is more than float16 holds
 
 
 def test_task_2_silu_sweep():
@@ -325,8 +333,8 @@ def test_task_2_mlp_takes_tokens_one_by_one(length, seed):
 
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [(name, shape) for name in ("w_gate", "w_up") for shape in ((5, 7), (7, 4), (6, 5))]
-    + [("w_down", shape) for shape in ((7, 5), (5, 6), (4, 7))],
+    [(name, shape) for name in ("w_gate", "w_up") for shape in ((5, 7), (7, 4), (6, 5), (7, 1), (1, 5))]
+    + [("w_down", shape) for shape in ((7, 5), (5, 6), (4, 7), (5, 1), (1, 7))],
 )
 def test_task_2_mlp_refuses_other_shapes(name, shape):
     weights = {"w_gate": mx.zeros((7, 5)), "w_up": mx.zeros((7, 5)), "w_down": mx.zeros((5, 7)), name: mx.zeros(shape)}

@@ -28,7 +28,7 @@ from tiny_llm.config import ModelConfig
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted
-from tiny_llm_course.testkit.errors import raises_error, raises_value_error
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_error, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, NAMED_MASKS, mask_of, normals, token_ids
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
@@ -110,13 +110,19 @@ def test_task_1_embedding_sweep():
         agrees(unembed, unembed64, x.reshape(*leading, n.E), weight, seed=n)
 
 
+def test_task_1_embedding_large_vocabulary():
+    """More tokens than 16 bits can count, as real models have them."""
+    weight, tokens = normals(7)(70000, 1), mx.array([69999, 40000, 32768, 65536, 0])
+    agrees(embed, embed64, tokens, weight, seed=7, dtype=mx.float32)
+
+
 def test_task_1_embedding_square_table():
     """V = E: the one case in which a table that is not transposed goes unnoticed."""
     draw = normals(6)
     agrees(unembed, unembed64, draw(2, 5), draw(5, 5), seed=6)
 
 
-@pytest.mark.parametrize("shape", [(5, 7), (7, 6), (8, 5), (35,)], ids=str)
+@pytest.mark.parametrize("shape", [(5, 7), (7, 6), (8, 5), (7, 1), (1, 5), (35,)], ids=str)
 def test_task_1_embedding_refuses_other_shapes(shape):
     with raises_value_error(f"vocab_size 7, embedding_dim 5, weight {' x '.join(map(str, shape))}"):
         embedding.Embedding(7, 5, mx.zeros(shape))
@@ -294,10 +300,29 @@ def test_task_2_block_with_one_step_silent(silent, base):
 
 @by_architecture
 def test_task_2_block_needs_every_weight(base):
+    """It is missed when the layer is built, and not only when it runs."""
     model = random_model(base, 8)
     for name in model.layer(0):
-        with raises_error(KeyError, f"a layer of {model}, without {name}"):
-            block(stream(8, model), model.without(f"model.layers.0.{name}"))
+        part = model.without(f"model.layers.0.{name}").layer(0)
+        with raises_error(KeyError, f"building a layer of {model}, without {name}"):
+            qwen3.Qwen3TransformerBlock(ModelConfig.from_dict(model.config), part)
+
+
+@by_architecture
+def test_task_2_block_is_what_the_config_says(base):
+    """Norms or biases of the other architecture, which lie in the same dictionary, are not used; it stays as it was."""
+    model = random_model(base, 12)
+    other = random_model({**base, "model_type": {"qwen3": "qwen2", "qwen2": "qwen3"}[base["model_type"]]}, 120)
+    fuller, x = dataclasses.replace(model, weights=other.weights | model.weights), stream(12, model)
+    expected = block64(to_float64(x), model, "causal")
+    agrees(block, block64, x, fuller, "causal", seed=12, expected=expected)
+    weights = fuller.layer(0)
+    names = [*weights]
+    case = f"the weights' names after building a layer of {model}"
+    with noted(case):
+        qwen3.Qwen3TransformerBlock(ModelConfig.from_dict(model.config), weights)
+    if [*weights] != names:
+        raise CheckFailed(Finding(Kind.INPUT_CHANGED, "the caller's `weights` were changed", (), case))
 
 
 @property_test
@@ -435,8 +460,8 @@ def test_task_3_model_pytorch(pytorch, base, tied):
 def test_task_3_model_needs_every_weight(base):
     model = random_model(base, 8, num_hidden_layers=1)
     for name in model.weights:
-        with raises_error(KeyError, f"{model}, without {name}"):
-            logits(random_tokens(8, 1, 1), model.without(name))
+        with raises_error(KeyError, f"building {model}, without {name}"):
+            qwen3.Qwen3Model(ModelConfig.from_dict(model.config), model.without(name).weights)
 
 
 @by_architecture
@@ -446,8 +471,8 @@ def test_task_3_model_needs_every_layer(base):
     for number in range(2):
         prefix = f"model.layers.{number}."
         part = {name: w for name, w in model.weights.items() if not name.startswith(prefix)}
-        with raises_error(KeyError, f"{model}, without all weights of layer {number}"):
-            logits(random_tokens(13, 1, 1), dataclasses.replace(model, weights=part))
+        with raises_error(KeyError, f"building {model}, without all weights of layer {number}"):
+            qwen3.Qwen3Model(ModelConfig.from_dict(model.config), part)
 
 
 @by_architecture

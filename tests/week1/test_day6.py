@@ -127,10 +127,15 @@ def check_merge(symbols, pairs, expected, ranks=None):
     """`pairs` in the order in which they were learned, as in "b+l l+u"; these are its ranks by default."""
     ranks = ranks or {tuple(pair.split("+")): rank for rank, pair in enumerate(pairs.split())}
     case = f"the word {words(''.join(symbols))} in {len(symbols)} pieces, pairs by rank: {pairs or 'none'}"
-    given = list(symbols)
-    merged = again(lambda: tokenizer.merge_pairs(given, ranks), case)
+    given: list[list[str]] = []  # to each call a list of its own, which it may give back if there is nothing to join
+
+    def merge():
+        given.append(list(symbols))
+        return tokenizer.merge_pairs(given[-1], ranks)
+
+    merged = again(merge, case)
     same_pieces(merged, expected, case)
-    if given != list(symbols):
+    if any(each != list(symbols) for each in given):
         fail(Kind.INPUT_CHANGED, "the caller's `symbols` was changed", case, "make a list of your own first")
 
 
@@ -161,6 +166,12 @@ def test_task_1_merge_by_hand(word, pairs, expected):
 def test_task_1_merge_repeated_letters(length, expected):
     """In "aaa" the pair a+a stands twice, and the two share a letter: the first gets it."""
     check_merge(["a"] * length, "a+a aa+aa", expected.split())
+
+
+def test_task_1_merge_long_word_sweep():
+    """More joins than a program may call itself: two halves make each power of two, the largest first."""
+    powers = ["a" * 2**n for n in range(11)]
+    check_merge(["a"] * 1100, " ".join(f"{a}+{a}" for a in powers[:-1]), [powers[n] for n in (10, 6, 3, 2)])
 
 
 def test_task_1_merge_goes_by_rank_and_not_by_place_in_the_table():
@@ -208,20 +219,20 @@ def test_task_1_merge_sweep():
         word = text[begin : begin + begin // 2 + 1]
         check_merge(list(word), " ".join("+".join(p) for p in pairs), merge_formula(word, rank_of(pairs)))
     for length in (0, *LENGTHS, 1009):
-        for i, pairs in enumerate(tables_of if length < 21 else tables_of[length % 3 :: 3]):
+        for i, pairs in list(enumerate(tables_of))[0 if length < 21 else length % 3 :: 1 if length < 21 else 3]:
             word = "".join(["abcab", "12233", "aaaaa"][i // 5][(j * j + i) % 5] for j in range(length))
             check_merge(list(word), " ".join("+".join(p) for p in pairs), merge_formula(word, rank_of(pairs)))
 
 
 def test_task_1_merge_drawn_sweep():
-    """Tables drawn at random: pairs that spell the same, listed in any order. Words of single letters, and words
-    of which some are joined already.
+    """Tables drawn at random: pairs that spell the same, listed in any order, ranks with gaps. Words of single letters,
+    and words of which some are joined already.
     """
     for seed in range(40):
         generator = np.random.default_rng(seed)
         letters = "ab" if seed % 2 else "abc"
         pairs = drawn_pairs(seed, letters, 8 + seed % 20)
-        ranks = {pairs[i]: int(i) for i in generator.permutation(len(pairs))}
+        ranks = {pairs[i]: 3 * int(i) + seed for i in generator.permutation(len(pairs))}
         made = [*letters, *dict.fromkeys(a + b for a, b in pairs)]
         for length in (3, 4, 5, 8, 30):
             for pieces in (list(letters), made):
@@ -331,9 +342,10 @@ def test_task_2_encode_special_tokens_that_overlap(text, expected):
     check_encode(by_hand(specials), text, expected, f"special tokens {', '.join(specials)}")
 
 
-def test_task_2_encode_uses_the_pattern():
-    """A pattern of one character a word: then no pair can be joined."""
-    check_encode(by_hand(pattern=r"\s|\S"), "That is", [*b"That is"], "a pattern that makes each character a word")
+@pytest.mark.parametrize("pattern", [r"\s|\S", r"(\s)|(\S)"])
+def test_task_2_encode_uses_the_pattern(pattern):
+    """A pattern of one character a word: then no pair can be joined. Its groups do not matter, its matches do."""
+    check_encode(by_hand(pattern=pattern), "That is", [*b"That is"], f"each character a word, pattern {pattern}")
 
 
 def encode_formula(text, ranks, vocab, specials, pattern, form):
@@ -535,12 +547,12 @@ def test_task_2_decode_sweep():
 
 @cache
 def streams_of_every_sort(seed):
-    """For tables drawn at random: all short lists of a word, the two halves of a character, bytes that no text has, the
-    beginning of a long character and special tokens, in every order; and some long ones.
+    """For tables drawn at random: all short lists of a line's end, the two halves of a character, bytes that no text
+    has, the beginning of a long character and special tokens, in every order; and some long ones.
     """
     tables, _ = with_drawn_tables(seed)
     id_of = {piece: number for number, piece in tables.bytes_of.items()}
-    a_few = [b"b", b"\xc3", b"\xa9", b"\xff", b"\xf0", b"<|end|>", "<|e\u0301|>".encode()]
+    a_few = [b"\r\n", b"\xc3", b"\xa9", b"\xff", b"\xf0", b"<|end|>", "<|e\u0301|>".encode()]
     sorts = [id_of[piece] for piece in a_few]
     generator = np.random.default_rng(seed)
     some = [[*map(int, generator.choice(sorts, length))] for length in range(4, 30)]
@@ -743,6 +755,9 @@ def check_tokens(follow, prompt, max_tokens, expected, dtype=mx.float32, vocab=1
     model, given = Model(follow, case, vocab, dtype, options.get("context_length")), list(prompt)
     tokens = again(lambda: drawn(generate.generate_tokens(model, given, max_tokens, **options), case, 200), case)
     same_ids(tokens, expected, case)
+    if len(model.seen) > 2 * (len(tokens) + 1):  # both times
+        calls = f"{len(model.seen) // 2} times for {len(tokens)} tokens"
+        fail(Kind.VALUES, f"the model was called {calls}: it is asked no more when the text has ended", case)
     for i, seen in enumerate(model.seen[: len(tokens)]):
         same_ids(seen, [*prompt, *tokens[:i]], f"what the model is given for token {i} of the answer; {case}")
     if given != prompt:
@@ -767,6 +782,15 @@ def test_task_4_tokens_formula(prompt, max_tokens):
     check_tokens(add_up, prompt, max_tokens, continuation(add_up, prompt, max_tokens))
 
 
+def test_task_4_tokens_of_a_large_vocabulary():
+    """More tokens than 16 bits can count, as real models have them."""
+
+    def go_far(tokens):
+        return (tokens[-1] + 32768) % 70000
+
+    check_tokens(go_far, [69999], 4, continuation(go_far, [69999], 4), vocab=70000)
+
+
 def test_task_4_tokens_sweep():
     """Prompts, answers and vocabularies of many sizes."""
     for n in sizes(P=1100, M=140, V=4200):
@@ -779,7 +803,7 @@ def test_task_4_tokens_sweep():
         check_tokens(wander_about, prompt, n.M, answer, n.turn(*DTYPES), n.V)
         if n.turn(True, False) and n.M <= 20:
             check_tokens(wander_about, prompt, n.M + 3, answer, vocab=n.V, context_length=n.P + n.M)
-        elif n.M <= 20:
+        if n.M <= 20 and (n.turn(False, True) or n.V > 256):
             ends = answer[: answer.index(answer[-1])]
             others = [n.V, n.V + 1, n.V + 2]  # which the model never says
             check_tokens(wander_about, prompt, n.M, ends, vocab=n.V, eos_ids=[*others, answer[-1]])
@@ -818,7 +842,9 @@ def test_task_4_tokens_context_length(prompt, max_tokens, context_length, expect
     check_tokens(count_up, prompt, max_tokens, expected, context_length=context_length)
 
 
-@pytest.mark.parametrize(("prompt", "options"), [([], {}), ([1, 2, 3], {"context_length": 2})], ids=str)
+@pytest.mark.parametrize(
+    ("prompt", "options"), [([], {}), ([1, 2, 3], {"context_length": 2}), ([3], {"context_length": 0})], ids=str
+)
 def test_task_4_tokens_refused_at_the_call(prompt, options):
     """Before a token is asked for: an iterator that fails later fails far from the mistake."""
     case = f"prompt {prompt}, {options or 'no limit'}, no token asked for yet"
@@ -863,6 +889,24 @@ def test_task_4_tokens_sampler(dtype):
         if not isinstance(so_far, list) or len(so_far) != 1:
             fail(Kind.TYPE, f"the sampler was given {words(so_far)}, expected one row: a list of one list", where)
         same_ids(so_far[0], expected[: 2 + i], where)
+
+
+def in_turn(first, second, case):
+    """What two iterators yield that are asked in turn."""
+    return [
+        [item for item in items if item is not None]
+        for items in zip(*drawn(itertools.zip_longest(first, second), case), strict=True)
+    ]
+
+
+def test_task_4_tokens_two_at_once():
+    """Two texts that are continued in turn, by one model each."""
+    case = "two continuations that are asked for tokens in turn, prompts [3] and [5, 6]"
+    with noted(case):
+        made = [generate.generate_tokens(Model(count_up, case), prompt, 4) for prompt in ([3], [5, 6])]
+        tokens = in_turn(*made, case)
+    for actual, expected in zip(tokens, ([4, 5, 6, 7], [7, 8, 9, 10]), strict=True):
+        same_ids(actual, expected, case)
 
 
 # Task 4, generating text
@@ -919,6 +963,18 @@ def test_task_4_text_sweep():
             check_text(prompt, [*script, END], shown, len(script) + i % 3, bpe, eos_ids=[END])
 
 
+def test_task_4_text_two_at_once():
+    """Two answers of one tokenizer that come in turn: with each space an emoji is begun, and ends in the next token."""
+    script, case = [283, 486, 283, 487], "two answers that are asked for pieces in turn, each two emojis of two tokens"
+    bpe = load()
+    with noted(case):
+        models = [Model(lambda t: script[(len(t) - 1) % 4], case, vocab=STOP + 1) for _ in range(2)]
+        made = [generate.simple_generate(model, bpe, "That", 4) for model in models]
+        texts = in_turn(*made, case)
+    for pieces in texts:
+        same_pieces([piece for piece in pieces if piece], [" ", "\U0001f415", " ", "\U0001f436"], case)
+
+
 @pytest.mark.parametrize("max_tokens", [0, 1, 3])
 def test_task_4_text_length_limit(max_tokens):
     check_text("dog", [615, 281, 258, 314, 271], ["That", " is", " a"][:max_tokens], max_tokens=max_tokens)
@@ -939,7 +995,9 @@ def test_task_4_text_sampler():
     same_pieces([piece for piece in pieces if piece], [" dog", " dog"], case)
 
 
-@pytest.mark.parametrize(("prompt", "options"), [("", {}), ("That is a", {"context_length": 2})], ids=str)
+@pytest.mark.parametrize(
+    ("prompt", "options"), [("", {}), ("That is a", {"context_length": 2}), ("dog", {"context_length": 0})], ids=str
+)
 def test_task_4_text_refused_at_the_call(prompt, options):
     case = f"prompt {prompt!r}, {options or 'no limit'}, no text asked for yet"
     bpe = load()

@@ -129,6 +129,12 @@ def test_task_1_penalty_of_forbidden_and_zero_logits():
     agrees(sampler.penalize_repetition, penalty64, logits, [[0, 1, 2], [1, 2, 3]], 1.5, seed=0)
 
 
+def test_task_1_penalty_large_vocabulary():
+    """More tokens than 16 bits can count, as real models have them."""
+    tokens = [[69999, 32768], [40000, 65536, 0]]
+    agrees(sampler.penalize_repetition, penalty64, normals(6)(2, 70000), tokens, 1.5, seed=6)
+
+
 def test_task_1_penalty_pytorch(pytorch):
     logits = normals(5)(3, 6)
 
@@ -330,10 +336,15 @@ def in_order(logits):
     return mx.sort(logits, axis=-1), -mx.sort(-logits, axis=-1)
 
 
-def far_from(borders, wanted):
-    """A number near the wanted one that is far from all borders: a choice that does not depend on rounding."""
+def off(borders, wanted, dtype):
+    """A number near the wanted one that is far from all borders: a choice that does not depend on rounding.
+
+    If logits are narrow, it is just off one, but not by what float32 can mistake: probabilities must be float32.
+    """
     near = np.linspace(0.9 * wanted, 1.1 * wanted, 41)
-    return float(near[np.abs(near[:, None] - np.asarray(borders).reshape(-1)).min(axis=1).argmax()])
+    distance = np.abs(near[:, None] - np.asarray(borders).reshape(-1)).min(axis=1)
+    least = distance.max() if dtype == mx.float32 else min(distance.max(), 0.0005 * wanted)
+    return float(near[np.where(distance >= least, distance, np.inf).argmin()])
 
 
 def test_task_2_top_p_sweep():
@@ -341,9 +352,9 @@ def test_task_2_top_p_sweep():
         logits = unlike(n)
         sums = np.cumsum(-np.sort(-softmax64(to_float64(logits), -1), axis=-1), axis=-1)
         for p in (n.turn(0.5, 0.9, 0.7), 0.02):
-            agrees(sampler.keep_top_p, top_p64, logits, far_from(sums, p), seed=n)
+            agrees(sampler.keep_top_p, top_p64, logits, off(sums, p, n.dtype), seed=n)
         for ordered in in_order(logits):
-            agrees(sampler.keep_top_p, top_p64, ordered, far_from(sums, 0.6), seed=n)
+            agrees(sampler.keep_top_p, top_p64, ordered, off(sums, 0.6, n.dtype), seed=n)
 
 
 def test_task_2_top_p_pytorch(pytorch):
@@ -361,7 +372,7 @@ def test_task_2_top_p_pytorch(pytorch):
 
 
 @property_test
-@given(rows=st.integers(1, 4), size=st.integers(1, 30), p=st.floats(0.05, 0.95), seed=st.integers(0, 99))
+@given(rows=st.integers(1, 4), size=st.integers(1, 30), p=st.floats(0.001, 0.999), seed=st.integers(0, 99))
 def test_task_2_top_p_reaches_p_with_no_token_to_spare(rows, size, p, seed):
     """What is left sums to p or more; without its rarest token it would not."""
     logits = normals(seed)(rows, size, spread=2.0)
@@ -411,7 +422,7 @@ def test_task_2_min_p_sweep():
         numbers = to_float64(logits)
         shares = np.exp(numbers - numbers.max(axis=-1, keepdims=True))
         for ordered, min_p in zip(in_order(logits), (n.turn(0.1, 0.5, 0.9), 0.01), strict=True):
-            agrees(sampler.keep_min_p, min_p64, ordered, far_from(shares, min_p), seed=n)
+            agrees(sampler.keep_min_p, min_p64, ordered, off(shares, min_p, n.dtype), seed=n)
 
 
 def test_task_2_min_p_mlx():
@@ -607,6 +618,9 @@ DRAWN = [
     {},
     {"temp": 0.7},
     {"temp": 2.0},
+    {"temp": 0.05},
+    {"top_p": 0.96},
+    {"min_p": 0.09},
     {"top_k": 2},
     {"top_k": 50},
     {"top_p": 0.7},
@@ -625,7 +639,7 @@ DRAWN = [
 
 @pytest.mark.parametrize("settings", DRAWN, ids=words)
 def test_task_3_sampler_probabilities(settings):
-    """Every filter alone, any two whose order makes a difference, and all together."""
+    """Every filter alone, also just beside its off, any two whose order makes a difference, and all together."""
     tokens = [[1, 1, 4], [0]]
     logits = vocabularies(6, rows=[MIDDLE, FLAT])
     expected = sampling64(to_float64(logits), tokens, **settings)

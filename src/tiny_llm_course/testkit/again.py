@@ -1,7 +1,7 @@
 """The same once more: on inputs in another layout, and by an object that has been used before."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
@@ -43,6 +43,8 @@ def spread_out(v: Any) -> Any:
     return mx.stack([mx.zeros_like(turned), turned], axis=-1)[..., 1].transpose()
 
 
-def backwards(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays among these values, every axis in reverse order: other inputs of the same shapes."""
-    return {name: v[(slice(None, None, -1),) * v.ndim] for name, v in values.items() if isinstance(v, mx.array)}
+def backwards(v: Any) -> Any:
+    """Another input of the same shape: an array with every axis in reverse order, or what a value calls its own."""
+    if isinstance(v, mx.array):
+        return v[(slice(None, None, -1),) * v.ndim]
+    return v.backwards() if hasattr(v, "backwards") else v

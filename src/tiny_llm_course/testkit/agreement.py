@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import mlx.core as mx
@@ -28,7 +29,7 @@ def agrees(
     """Check that `function(*args, **kwargs)` gives what the formula gives, in the right dtype.
 
     In float32 also that it gives it again: the same call a second time, with inputs that are not contiguous, and, of a
-    `Built` program, by an object that has been called on other inputs.
+    `Built` program, by an object that has been called on other inputs, beside another object with other weights.
 
     Args:
         function: the learner's program.
@@ -39,11 +40,14 @@ def agrees(
         expected: another oracle's answer, to compare with in place of the formula's.
         dtype: of the result, if it is not the first argument's.
     """
+    # Lists of its own: what a program does to them must not reach the next test.
+    args = tuple(deepcopy(v) if isinstance(v, list) else v for v in args)
     bound = inspect.signature(formula).bind(*args, **kwargs)
     dtype = args[0].dtype if dtype is None else dtype
     once = isinstance(seed, Drawn) and seed.of_sizes
     case, size = describe(bound.arguments, seed.seed if isinstance(seed, Drawn) else seed, dtype)
     values = {name: to_float64(v) for name, v in bound.arguments.items() if isinstance(v, mx.array)}
+    lists = {name: deepcopy(v) for name, v in bound.arguments.items() if isinstance(v, list)}
     floats = {name for name in values if mx.issubdtype(bound.arguments[name].dtype, mx.floating)}
 
     def at(r: Round) -> Array64:
@@ -77,18 +81,19 @@ def agrees(
         check(built)
     else:
         check(function, "", *args, **kwargs)
-    _unchanged(bound.arguments, values, case, size)
+    _unchanged(bound.arguments, values, lists, case, size)
     if dtype != mx.float32 or once:
         return
     if isinstance(function, Built):
-        others = backwards(bound.arguments)
+        others = {name: backwards(v) for name, v in bound.arguments.items()}
         fresh = computed(function.used(*args, **kwargs), case, **others)
         if isinstance(fresh, mx.array):
             by_new = to_float64(fresh)
             close = 4 * EPSILON[dtype] * float(np.abs(by_new).max(initial=0.0, where=np.isfinite(by_new)))
             told = f"{case}, an object that was called before, against a new one, both on the inputs backwards"
             compare(computed(built, told, **others), by_new, fresh.dtype, close, told, size)
-        check(run, "the object's call with the same inputs once more")
+        computed(function, case, *map(backwards, args), **{name: backwards(v) for name, v in kwargs.items()})
+        check(run, "the object's call with the same inputs once more, after another object's with other weights")
     else:
         check(run, "the second call with the same inputs", *args, **kwargs)
     apart = [spread_out(v) for v in args], {name: spread_out(v) for name, v in kwargs.items()}
@@ -107,8 +112,15 @@ def computed(run: Callable[..., Any], case: str, *args: Any, **kwargs: Any) -> A
     return actual
 
 
-def _unchanged(arguments: dict[str, Any], before: dict[str, Array64], case: str, size: int) -> None:
-    """The caller's arrays hold what they held before."""
+def _unchanged(
+    arguments: dict[str, Any], before: dict[str, Array64], lists: dict[str, list[Any]], case: str, size: int
+) -> None:
+    """The caller's arrays and lists hold what they held before."""
+    for name, items in lists.items():
+        if arguments[name] != items:
+            arguments[name][:] = items  # as a learner will look at the case
+            line = "append, sort and x[...] = change a list in place, for everyone who holds it"
+            raise CheckFailed(Finding(Kind.INPUT_CHANGED, f"the caller's `{name}` was changed", (line,), case, size))
     for name, numbers in before.items():
         if not np.array_equal(numbers, to_float64(arguments[name]), equal_nan=True):
             headline = f"the caller's `{name}` was changed"

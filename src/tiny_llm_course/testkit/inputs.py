@@ -1,5 +1,7 @@
 """Seeded inputs of graded checks."""
 
+import itertools
+import math
 from collections.abc import Callable
 
 import mlx.core as mx
@@ -38,6 +40,12 @@ SHIFTS = (0, -20000, 20000, -1000, 300)
 
 MASKS = ("none", "bias", "forbidding", "huge", "huge row")
 NAMED_MASKS = ("causal", *MASKS[:3], "huge row")  # for programs that know a mask by its name, too
+
+
+def broadcasting(*shape: int) -> list[tuple[int, ...]]:
+    """All shapes that broadcast to this one, the smallest first: any axis may be 1, and leading ones may be missing."""
+    ends = [shape[first:] for first in range(len(shape) + 1)]
+    return sorted({each for end in ends for each in itertools.product(*((1, n) for n in end))}, key=math.prod)
 
 
 def mask_of(sort: str, seed: int, dtype: mx.Dtype, *shape: int) -> mx.array | str | None:

@@ -46,6 +46,18 @@ def rounding(dtype: mx.Dtype) -> Round:
     return r
 
 
+class Noting:
+    """Rounds to a dtype, and notes how often, and whether a formula has steps that are float32 in every dtype."""
+
+    def __init__(self, dtype: mx.Dtype) -> None:
+        self._round, self.rounded, self.has_float32 = rounding(dtype), 0, False
+
+    def __call__(self, x: Array64) -> Array64:
+        """The numbers, rounded."""
+        self.rounded += 1
+        return self._round(x)
+
+
 class Shaking:
     """Moves every number up or down, by half of a share of it up to all of that share. Seeded: always the same."""
 
@@ -64,6 +76,8 @@ class Shaking:
 
 def in_float32(r: Round) -> Round:
     """For steps that are float32 in every dtype: they count only where float32 is judged."""
+    if isinstance(r, Noting):
+        r.has_float32 = True
     return r if isinstance(r, Shaking) and r.share == EPSILON[mx.float32] else exact
 
 
@@ -79,12 +93,18 @@ def allowed_distance(
 
     In float32 each element has its own: FACTOR times how far it moves when the formula is shaken, and at least one
     spacing of its own value, so that small results cannot hide behind large ones. In the narrow dtypes, where a sum's
-    steps cannot be foretold, all have one: `tolerance`, or what the inputs' own rounding makes of them. In float32 all
-    have one as well if it is not to be looked at `closely`.
+    steps cannot be foretold, all have one: `tolerance`, or what the inputs' own rounding makes of them; but where all
+    steps are float32 and the result alone is rounded, each has one spacing more than in float32. In float32 all have
+    one as well if it is not to be looked at `closely`.
     """
     if dtype != mx.float32:
+        noting = Noting(dtype)
+        rounded = at(noting)
+        if noting.has_float32 and noting.rounded == 1:
+            spacing = EPSILON[dtype] * np.maximum(np.abs(expected), float(mx.finfo(dtype).smallest_normal))
+            return allowed_distance(at, expected, mx.float32, closely=False) + spacing
         moved = _movement(at, expected, EPSILON[dtype], SHAKES)
-        return max(tolerance(expected, at(rounding(dtype)), dtype), float(moved.max(initial=0.0)))
+        return max(tolerance(expected, rounded, dtype), float(moved.max(initial=0.0)))
     size = np.where(np.isfinite(expected), np.abs(expected), 0.0)
     if not closely:
         moved = _movement(at, expected, EPSILON[dtype], 1 if expected.size > FEW else SHAKES)

@@ -31,11 +31,17 @@ def awkward_texts() -> list[str]:
 
 
 def again(call: Callable[[], Any], case: str) -> Any:
-    """What the call of a learner's program gives, a text or a list; a second time it must give the same."""
+    """What the call of a learner's program gives, a text or a list; a second time it must give the same.
+
+    Of a list it must not give the very same one, which the caller may have changed since.
+    """
     with noted(case):
         first = call()
         kept = list(first) if isinstance(first, list) else first
         second = call()
+    if isinstance(first, list) and second is first:
+        headline = "the second call gave the first one's list: who changes one, changes both"
+        raise CheckFailed(Finding(Kind.VALUES, headline, (), case, len(kept), indirect=True))
     if isinstance(first, list | str) and second != kept:
         lines = (f"first     {_cut(ascii(kept))}", f"second    {_cut(ascii(second))}")
         headline = "the second call with the same inputs gave something else"
