@@ -11,8 +11,7 @@ class RMSNorm:
 
         Args:
             dim: the size of the vectors, x's last dimension.
-            weight: dim, what each normalised feature is multiplied by, in any float dtype, also with
-                numbers that x's dtype cannot hold.
+            weight: dim, what each normalised feature is multiplied by, in any float dtype.
             eps: added to the mean square, under the root, so that a vector of zeros stays one.
 
         Raises:

@@ -108,13 +108,6 @@ def test_task_1_rms_norm_weight_of_another_dtype(dtype, weight_dtype):
     agrees(rms_norm, rms_norm64, normals(8, dtype)(2, 5), weight, 1e-6, seed=8)
 
 
-@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
-def test_task_1_rms_norm_weight_that_the_dtype_cannot_hold(dtype):
-    """A hundred thousand is infinite in float16, and what it makes of a thousandth is not."""
-    x = normals(11, dtype)(2, 5) * mx.array([0.001, 1, 1, 1, 1]).astype(dtype)
-    agrees(rms_norm, rms_norm64, x, mx.array([1e5, 1, -1, 2, 3]), 1e-6, seed=11)
-
-
 def test_task_1_rms_norm_mlx():
     draw = normals(9)
     x, weight = draw(2, 3, 6, spread=2.0), draw(6)
