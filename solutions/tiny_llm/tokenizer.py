@@ -79,7 +79,7 @@ class ByteLevelBPE:
             merges: the pairs in the order in which they were learned.
             special_tokens: the ids of tokens that are found in the text as they stand, and never split; they may lie
                 anywhere among the others.
-            pattern: a regular expression whose matches are the words; no token reaches over two words.
+            pattern: a regular expression without groups whose matches are the words; no token reaches over two words.
             normalization: a Unicode form such as "NFC" that the text is brought to first, or None.
         """
         self.vocab, self.special_tokens, self.normalization = vocab, special_tokens or {}, normalization

@@ -104,6 +104,8 @@ known.change(
 
 @known.accepted("einsum")
 def linear_einsum(x, w, bias=None):
+    if x.shape[-1] != w.shape[1]:  # einsum lets an axis of 1 fit any other
+        raise ValueError(f"x has {x.shape[-1]} features, w takes {w.shape[1]}")
     y = mx.einsum("...i,oi->...o", x, w)
     return y if bias is None else y + bias
 

@@ -138,10 +138,10 @@ known.change(
 def one_at_a_time(symbols, ranks):
     symbols = list(symbols)
     while True:
-        pairs = [(ranks.get(pair, len(ranks)), i) for i, pair in enumerate(itertools.pairwise(symbols))]
-        rank, i = min(pairs, default=(len(ranks), 0))
-        if rank == len(ranks):
+        known = [(ranks[pair], i) for i, pair in enumerate(itertools.pairwise(symbols)) if pair in ranks]
+        if not known:
             return symbols
+        _, i = min(known)
         symbols[i : i + 2] = [symbols[i] + symbols[i + 1]]
 
 
