@@ -119,8 +119,8 @@ class Qwen3TransformerBlock:
             config: the model's measures.
             weights: by their names within a layer: `input_layernorm.weight`, `self_attn.q_proj.weight` (k, v, o alike),
                 `self_attn.q_proj.bias` (k, v alike; Qwen2.5), `self_attn.q_norm.weight` (k alike; Qwen3),
-                `post_attention_layernorm.weight`, `mlp.gate_proj.weight` (up, down alike). The config says which it is;
-                what else lies in the dictionary is left aside, and there.
+                `post_attention_layernorm.weight`, `mlp.gate_proj.weight` (up, down alike). The config says which of
+                these a model has; others that lie in the dictionary are left alone.
 
         Raises:
             KeyError: a weight that the architecture needs is missing.
