@@ -134,8 +134,8 @@ def _files(day: Day) -> str:
 
 def _signature(task: Task) -> str:
     off_limits = [f"`{name.replace('mlx.core.', 'mx.')}`" for name in task.forbidden]
-    *others, last = off_limits or ("",)
-    calls = f", without calling {', '.join(others)}{others and ' or ' or ''}{last}" if last else ""
+    named = " or ".join(filter(None, (", ".join(off_limits[:-1]), *off_limits[-1:])))
+    calls = f", without calling {named}" if named else ""
     target, language = task.target, language_of_target(task.target)
     listed = language.listing((SOLUTION / target.file).read_text(encoding="utf-8"), target.name)
     return f"In `{PACKAGE}/{target.file}`{calls}:\n\n```{language.fence}\n{listed}```\n"
