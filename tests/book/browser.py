@@ -24,7 +24,7 @@ def program(playwright: "Playwright") -> str | None:
 
 
 def launch(playwright: "Playwright") -> "Browser | None":
-    """Start it, without a sandbox, because root can have none; the pages are our own."""
+    """Start it, without a sandbox, because root can have none; the pages are our own, and find no other machine."""
     file = program(playwright)
-    args = ["--no-sandbox", "--disable-gpu"]
+    args = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
     return playwright.chromium.launch(executable_path=file, args=args) if file else None

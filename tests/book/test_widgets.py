@@ -8,13 +8,11 @@ from tests.book.widget import WIDGETS, Widget
 
 from tiny_llm_course.paths import BOOK
 
-both_themes = pytest.mark.parametrize("theme", ["light", "navy"])
 every_widget = pytest.mark.parametrize("name", WIDGETS)
 
 
 @every_widget
 @pytest.mark.parametrize("width", [375, 1280])
-@both_themes
 def test_it_fits_the_page(page, name):
     widget = Widget(page, name)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -41,13 +39,14 @@ VIEWS = {
 
 
 @every_widget
-@pytest.mark.parametrize("theme", ["light", "rust", "coal", "navy", "ayu"])
-def test_every_state_stands_out(page, name, theme):
-    """Numbers from the shade of their cell, text and lines of a drawing from what is under them."""
+def test_every_state_stands_out(page, name):
+    """Numbers from the shade of their cell, text and lines of a drawing from what is under them; in each theme."""
     widget = Widget(page, name)
     for view in VIEWS[name]:
         widget.change(**view)
-        assert not page.evaluate(FAINT), view
+        for theme in ("light", "rust", "coal", "navy", "ayu"):
+            page.evaluate("theme => { document.documentElement.className = `js ${theme}`; }", theme)
+            assert not page.evaluate(FAINT), (view, theme)
 
 
 @every_widget
@@ -96,7 +95,6 @@ def test_every_widget_is_on_a_page():
 
 
 @pytest.mark.parametrize("width", [375, 1280])
-@both_themes
 def test_the_map_fits_the_page(page):
     page.goto("week1/day3.html")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
