@@ -14,7 +14,7 @@ from ..course.nouns import Day, Target, Task
 from ..course.places import bench_path, chapter_path, name_of, quiz_path, registry_path, tests_path, variants_path
 from ..course.registry import Course, UsageError, load_course
 from ..paths import BOOK, COURSE, REGISTRY, SOLUTION
-from .lacking import UNTITLED
+from .lacking import UNTITLED, link_to
 
 TEMPLATES = COURSE / "dev" / "scaffold"
 SUMMARY = BOOK / "src" / "SUMMARY.md"
@@ -140,7 +140,7 @@ def _in_summary(course: Course, day: Day) -> Files:
     if f"({day.chapter})" in text:
         return {}
     lines = text.splitlines()
-    link = f"[Day {day.number}: {day.title}]({day.chapter})"
+    link = link_to(day)
     chapters = [i for i, line in enumerate(lines) if re.match(r"\s*- \[", line)]
     of_week = [i for i in chapters if f"(week{day.week}/" in lines[i]]
     files: Files = {}
