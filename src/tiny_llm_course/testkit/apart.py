@@ -23,7 +23,7 @@ from ..course.registry import load_course
 from ..paths import ROOT
 from .cases import dtype_word, type_words
 from .outcomes import Program
-from .variants import Variants, load_variants
+from .variants import Variant, Variants, load_variants
 
 LENGTH = 8  # bytes, which say how many follow
 
@@ -80,10 +80,14 @@ class Apart:
         return _received(answers)
 
 
+def programs_of(known: Variants) -> list[Variant]:
+    """All known programs, the right ones first."""
+    return [known.solution, *known.accepted_programs, *known.ways, *known.wrong_programs]
+
+
 def _serve(known: Variants, requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer until nobody asks any more, or asks for what must not be known yet."""
-    right = [known.solution, *known.accepted_programs, *known.ways]
-    programs = [*right, *known.wrong_programs]
+    programs = programs_of(known)
     order: list[int] = []
     turn = -1
     while True:
@@ -98,8 +102,8 @@ def _serve(known: Variants, requests: BinaryIO, answers: BinaryIO) -> None:
             case ("call", args, kwargs) if turn >= 0:
                 answer = _called(programs[order[turn]].program, args, kwargs)
             case ("reveal",) if turn + 1 == len(order):
-                told = [(i, programs[i].name, i < len(right), programs[i].question) for i in order]
-                answer = _as_bytes(told)
+                told = [(i, programs[i]) for i in order]
+                answer = _as_bytes([(i, each.name, not each.question, each.question) for i, each in told])
             case _:
                 return
         _send(answers, answer)
