@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import mlx.core as mx
 import numpy as np
 
+from ..course.findings import CheckFailed, Finding, Kind
 from ..course.registry import load_course
 from ..paths import ROOT
 from .cases import dtype_word, type_words
@@ -76,8 +77,14 @@ class Apart:
         requests, answers = self._process.stdin, self._process.stdout
         assert requests
         assert answers
-        _send(requests, _as_bytes(request))
-        return _received(answers)
+        try:
+            _send(requests, _as_bytes(request))
+            return _received(answers)
+        except (EOFError, BrokenPipeError):
+            self._process.kill()
+            self._process.wait()
+            headline = "the process of the programs has ended: your check ends it, or asks it which one it is given"
+            raise CheckFailed(Finding(Kind.FORBIDDEN, headline)) from None
 
 
 def programs_of(known: Variants) -> list[Variant]:
@@ -186,10 +193,10 @@ def _send(pipe: Any, message: bytes) -> None:
 
 
 def _received(pipe: Any) -> Any:
-    """The next message, which whoever ends at the end of the pipe may leave unfinished: an EOFError."""
+    """The next message; an EOFError if there is none, as the other process has ended."""
     size = pipe.read(LENGTH)
     if len(size) < LENGTH:
-        raise EOFError("the process of the known programs has ended")
+        raise EOFError
     return _Unpickler(io.BytesIO(pipe.read(int.from_bytes(size)))).load()
 
 

@@ -58,7 +58,7 @@ def stops_what_is_wrong(check: Check, of: str) -> None:
         lines.append(f"it returned False {times}: to stop a program it must raise, as assert does")
     if amiss.verdict.error:
         way = amiss.program.name.replace("-", " ")
-        lines.append(f"stopped, though right: {f'one written as {way!r}' if way else 'our solution'}")
+        lines.append(f"stopped, though right: {f'one written in another way, {way}' if way else 'our solution'}")
     else:
         lines.append(f"of one that passes, one would ask: {amiss.program.question}")
     raise CheckFailed(Finding(Kind.MISJUDGED, headline, tuple(lines))) from amiss.verdict.error
