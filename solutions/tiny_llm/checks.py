@@ -60,5 +60,5 @@ def _agrees(result: mx.array, expected: mx.array, dtype: mx.Dtype) -> None:
     assert result.shape == expected.shape, f"{result.shape}, not {expected.shape}"
     assert result.dtype == dtype, f"{result.dtype}, not {dtype}"
     allowed = 16 * mx.finfo(dtype).eps  # a few roundings of numbers near 1; a mistake is far more
-    distance = mx.max(mx.abs(result.astype(mx.float32) - expected)).item()
-    assert distance <= allowed, f"{distance} apart"  # which a NaN is not
+    distance = mx.max(mx.abs(result.astype(mx.float32) - expected))
+    assert distance <= allowed, f"{distance.item()} apart"  # which a NaN is not

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import mlx.core as mx
+import numpy as np
 
 from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.parts import Parts
@@ -54,7 +55,8 @@ class Count(NamedTuple):
     right: int
 
     def __str__(self) -> str:
-        return f"{self.stopped} of {self.wrong} wrong programs are stopped, {self.passed} of {self.right} right ones pass"
+        wrong = f"{self.stopped} of {self.wrong} wrong programs are stopped"
+        return f"{wrong}, {self.passed} of {self.right} right ones pass"
 
 
 def generated_parts(course: Course) -> Parts:
@@ -71,6 +73,6 @@ def counted(course: Course, text: str) -> Count:
     exec(text, names)
     check: Callable[..., None] = names["check_attention"]
     mx.random.seed(0)
-    passes = [made > 0 for made in let_through(check, of).tolist()]
+    passes: list[bool] = np.array(let_through(check, of) > 0).tolist()
     wrong = len(load_variants(course.task(of)).wrong_programs)
     return Count(passes[-wrong:].count(False), wrong, sum(passes[:-wrong]), len(passes) - wrong)

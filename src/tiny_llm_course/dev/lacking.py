@@ -26,6 +26,7 @@ from .book.quizzes import load_quiz
 
 UNTITLED = "Untitled"  # what `dev new-day` calls what it was given no title for
 QUESTIONS = range(2, 5)  # that a quiz has
+OPEN_TASK = "CONTRIBUTING.md, The open task of a week, says what is in it"
 EMPTY_SECTION = re.compile(r"^## (.+)\n\s*(?=## |\Z)", re.MULTILINE)
 
 
@@ -95,7 +96,9 @@ def link_to(day: Day) -> str:
 
 
 def _no(day: Day, what: str, file: Path, command: str = "") -> str:
-    """A file that is not there: git brings back what it knows, and `new-day` makes what a day begins with."""
+    """A file that is not there: git brings back what it knows, and `new-day` makes what a numbered day begins with."""
     if ask_git("ls-files", "--error-unmatch", name_of(file)).returncode == 0:
         command = f"git restore {typed(file)}"
-    return f"{day.name}: no {what} {name_of(file)} ({command or f'pdm run dev new-day {day.name}'})"
+    else:
+        command = command or (OPEN_TASK if day.is_open else f"pdm run dev new-day {day.name}")
+    return f"{day.name}: no {what} {name_of(file)} ({command})"

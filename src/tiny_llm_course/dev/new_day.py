@@ -40,7 +40,8 @@ def scaffold(name: str, title: str = "", week_title: str = "", target: str = "")
         if files := missing | _in_summary(course, day):
             return files
         raise UsageError(f"Day {name} has a file of each kind. What else it lacks:", f"pdm run dev check {name}")
-    following = [f"{known.number}.{len(known.days) + 1}" for known in course.weeks] + [f"{len(course.weeks) + 1}.1"]
+    counts = {known.number: sum(not day.is_open for day in known.days) for known in course.weeks}
+    following = [f"{week}.{count + 1}" for week, count in counts.items()] + [f"{len(course.weeks) + 1}.1"]
     if name not in following:
         raise UsageError(f"Day {name} cannot come next; {' or '.join(following)} can.")
     target = target or f"week{week}_day{number}:twice"

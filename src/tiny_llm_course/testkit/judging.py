@@ -1,7 +1,7 @@
 """A check of the learner's, judged by the known programs of a task: it must stop every wrong one and no right one.
 
-A check stops a program by raising. When it is graded, it is given them by `apart`, and can tell them by nothing but what
-they compute. What known checks do, good ones and bad ones, is found out here, which is quicker.
+A check stops a program by raising. When it is graded, it is given them by `apart`, and can tell them by nothing but
+what they compute. What known checks do, good ones and bad ones, is found out here, which is quicker.
 """
 
 from collections.abc import Callable
