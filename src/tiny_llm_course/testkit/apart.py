@@ -45,6 +45,8 @@ class Apart:
     for known in apart.had_turns(): ...
     """
 
+    __slots__ = ("_process",)  # so that no method of it can be replaced
+
     def __init__(self, task: str) -> None:
         command = [sys.executable, "-P", "-m", __name__, task]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -56,13 +58,19 @@ class Apart:
 
     def turns(self) -> Iterator[Program]:
         """One function, again and again: each time it is another program, in an order that is drawn anew."""
+        held = self._held()
         for _ in range(self._ask("shuffle")):
             self._ask("next")
             yield self._call
+        if self._held() != held:
+            raise CheckFailed(Finding(Kind.FORBIDDEN, "your check replaces the process that it is given programs by"))
 
     def had_turns(self) -> list[Known]:
         """The programs in the order of their turns, which are over."""
         return [Known(*known) for known in self._ask("reveal")]
+
+    def _held(self) -> tuple[Any, ...]:
+        return self._process, self._process.stdin, self._process.stdout
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         raised, result, changed = self._ask("call", args, kwargs)
