@@ -5,6 +5,7 @@ import pytest
 
 from tiny_llm_course.course.findings import CheckFailed
 from tiny_llm_course.course.registry import UsageError, load_course, resolve
+from tiny_llm_course.grading.kept_case import kept_case
 from tiny_llm_course.testkit.apart import Apart
 from tiny_llm_course.testkit.judging import let_through, stops_what_is_wrong
 
@@ -101,8 +102,11 @@ def test_a_check_is_told_the_first_that_it_gets_wrong():
         x = mx.ones((2, 3, 5), mx.float16)
         assert attention(x, x, x, mask=mx.zeros((3, 3))).dtype == mx.bfloat16
 
-    with pytest.raises(CheckFailed, match="How far do dot products"):
+    with pytest.raises(CheckFailed, match="How far do dot products") as caught:
         stops_what_is_wrong(only_shapes, of="1.1.2")
+    case = kept_case(caught.value, only_shapes)
+    assert (case.call, case.listed[-1]) == ("program(misjudged)", "misjudged")
+    case.names["program"](case.names["misjudged"])  # which passes
     with pytest.raises(CheckFailed, match="though right: our solution") as caught:
         stops_what_is_wrong(nothing_wide, of="1.1.2")
     assert isinstance(caught.value.__cause__, AssertionError)

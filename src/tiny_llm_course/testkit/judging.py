@@ -61,6 +61,7 @@ def stops_what_is_wrong(check: Check, of: str) -> None:
         lines.append(f"stopped, though right: {f'one written in another way, {way}' if way else 'our solution'}")
     else:
         lines.append(f"of one that passes, one would ask: {amiss.program.question}")
+    misjudged = _known(of)[amiss.program.place].program  # noqa: F841  # which `case` finds here
     raise CheckFailed(Finding(Kind.MISJUDGED, headline, tuple(lines))) from amiss.verdict.error
 
 
