@@ -1,6 +1,7 @@
 """The open task of a week: its name, and the known programs in a process of their own that its check is given."""
 
 import mlx.core as mx
+import numpy as np
 import pytest
 
 from tiny_llm_course.course.findings import CheckFailed
@@ -60,7 +61,7 @@ def by_name(apart, *args, **kwargs):
 def test_arrays_come_and_go_as_they_are(attentions, dtype):
     """One key has all the weight, so that its value comes out to the last digit."""
     value = mx.random.normal((2, 1, 5), key=mx.random.key(0)).astype(dtype)
-    gave = by_name(attentions, mx.zeros((2, 3, 5), dtype), value, value, scale=0.5)
+    gave = by_name(attentions, mx.zeros((2, 3, 5), dtype), value, value, scale=np.float64(0.5))
     assert gave[""].dtype == dtype
     assert mx.array_equal(gave[""], mx.broadcast_to(value, (2, 3, 5)))
 
