@@ -12,7 +12,7 @@ from tiny_llm_course.dev.book.quizzes import load_quiz
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
-DAYS = load_course().days()
+DAYS = [day for day in load_course().days() if not day.is_open]
 DAY_1 = "week1/day1.html"
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 import mlx.core as mx
 import numpy as np
 import pytest
-from book.generate.week1 import day6, heads, model
+from book.generate.week1 import checks, day6, heads, model
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT, TESTS
@@ -23,7 +23,7 @@ from tiny_llm_course.testkit.variants import load_variants
 load_solution()
 from tiny_llm_solution.tokenizer import ByteLevelBPE, byte_alphabet  # noqa: E402
 
-DAYS = load_course().week(1).days
+DAYS = [day for day in load_course().week(1).days if not day.is_open]
 MINUTES = [sum(task.minutes for task in day.tasks) for day in DAYS]
 V = 151936  # Qwen3's vocabulary
 
@@ -71,6 +71,11 @@ def draws() -> int:
     text = (TESTS / "week1" / "test_day7.py").read_text(encoding="utf-8")
     ((rows, calls),) = re.findall(r"^ROWS, CALLS = (\d+), (\d+)$", text, re.MULTILINE)
     return int(rows) * int(calls)
+
+
+def grown(step: str) -> checks.Count:
+    """What the check of the open task's chapter stops at one of its steps."""
+    return checks.counted(load_course(), checks.STEPS[step])
 
 
 SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
@@ -140,6 +145,11 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ("week1/day5.md", "74 times as large", lambda: round(V / vocabulary()) == 74),
     ("week1/day6.md", "400 times here", lambda: len(ranks()) == 400),
     ("week1/day7.md", "It draws 2000 times", lambda: draws() == 2000),
+    ("week1/overview.md", "your check stops 20 wrong programs", lambda: grown("oracle").wrong == 20),
+    ("week1/checks.md", "Of attention there are 20", lambda: grown("oracle").wrong == 20),
+    ("week1/checks.md", "of the 20 wrong programs", lambda: grown("oracle").wrong == 20),
+    ("week1/checks.md", "Three of the 13 that still pass", lambda: grown("oracle").stopped == 20 - 13),
+    ("week1/checks.md", "Five are left", lambda: grown("bias").stopped == 20 - 5),
     ("week1/day7.md", "its 2048 tokens", lambda: vocabulary() == 2048),
     ("week1/day7.md", "win one draw in five", lambda: round(10_000 * 0.00002, 6) == 1 / 5),
 ]

@@ -12,7 +12,7 @@ from tiny_llm_course.dev.book.quizzes import load_quiz, numbers, quiz_parts
 from tiny_llm_course.dev.lacking import QUESTIONS
 from tiny_llm_course.testkit.variants import Variants
 
-DAYS = load_course().days()
+DAYS = [day for day in load_course().days() if not day.is_open]
 
 
 def variants() -> Variants:

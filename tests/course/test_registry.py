@@ -40,6 +40,11 @@ def stage(model: str = '"m:M"', needs: str = '["1.1.1"]') -> str:
     return f'[[stages]]\nname = "s"\ntitle = "S"\nmodel = {model}\ngenerate = "m:g"\nneeds = {needs}\n'
 
 
+def open_task(of: str = '"1.1.2"') -> str:
+    keys = f'of = {of}\ntarget = "checks:check"\nchapter = "checks.md"\nminutes = 10\ndifficulty = 1\n'
+    return f'[open]\ntitle = "Checks"\n{keys}hints = ["one", "two", "three"]\n'
+
+
 REGISTRY = week(1) + day(1) + task("1.1.1") + task("1.1.2") + day(2) + task("1.2.1") + week(2) + day(1) + task("2.1.1")
 
 
@@ -108,6 +113,18 @@ def test_lookups(course: Course) -> None:
     assert [task.id for task in course.tasks()] == ["1.1.1", "1.1.2", "1.2.1", "2.1.1"]
 
 
+def test_an_open_task_is_the_last_of_its_week(tmp_path: Path) -> None:
+    """Its place among the days is no name for it: a further day takes that place."""
+    course = load(tmp_path, REGISTRY.replace(week(1), week(1) + open_task()))
+    assert [day.name for day in course.days()] == ["1.1", "1.2", "1.C", "2.1"]
+    assert ids(course, "1") == ["1.1.1", "1.1.2", "1.2.1", "1.C"]
+    assert course.needs("1.C") == ("1.1.2",)
+    with pytest.raises(UsageError, match="There is no day 3 in week 1; there are days 1 and 2"):
+        resolve(course, "1.3")
+    with pytest.raises(UsageError, match="Week 2 has no open task"):
+        resolve(course, "2.C")
+
+
 def test_a_selector_stands_for_a_task_a_day_or_a_week(course: Course) -> None:
     assert ids(course, "1.1.2") == ["1.1.2"]
     assert ids(course, "1.1") == ["1.1.1", "1.1.2"]
@@ -157,6 +174,10 @@ def test_an_empty_course_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
+        (week(1), week(1) + open_task('"2.1.1"'), "week 1: 'open': 'of' names 2.1.1, which is no task of the week"),
+        (week(1), week(1) + open_task("1"), "week 1: 'open': 'of' must be a string, not 1"),
+        (week(1), week(1) + open_task() + 'id = "1.C"\n', "week 1: 'open': there is no key 'id'"),
+        (week(1), week(1) + 'open = "1.1.2"\n', "week 1: 'open' must be a table, not '1.1.2'"),
         ('title = "Title of 1.1.2"\n', "", "task 1.1.2: the key 'title' is missing"),
         ('id = "1.1.2"\n', "", "task 2 of day 1.1: the key 'id' is missing"),
         ('title = "Title of 1.1.2"\n', 'title = ""\nminuets = 3\n', "task 1.1.2: there is no key 'minuets'"),

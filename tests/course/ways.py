@@ -87,8 +87,8 @@ def main() -> None:
     ways = json.load(sys.stdin)
     load_solution()  # as a borrowed task or a diagnosis does
     sys.dont_write_bytecode = True
-    days = {COURSE.task(way["task"]).day for way in ways}
-    files = [str(tests_path(COURSE.day(1, day))) for day in sorted(days)]
+    days = {COURSE.day_of(COURSE.task(way["task"])) for way in ways}
+    files = [str(tests_path(day)) for day in sorted(days, key=lambda day: day.number)]
     grader = Grader(ways)
     screen, sys.stdout = sys.stdout, sys.stderr
     pytest.main([*files, *OWN_SETTINGS, "-s", "-q", "-p", "no:cacheprovider"], plugins=[grader])

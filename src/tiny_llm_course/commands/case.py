@@ -31,7 +31,7 @@ def case(names: tuple[str, ...]) -> int:
     no terminal, the arrays are printed. The exit code is 0 if the task passes, 1 if there is a failing case.
     """
     task = one_task(names, "case", lambda task: progress.status_of(task.id) == "failed")
-    day = load_course().day(task.week, task.day)
+    day = load_course().day_of(task)
     (result,) = results = grade_day(day, tasks=[task])
     progress.record(results)
     if result.status == "passed":

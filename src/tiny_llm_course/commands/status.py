@@ -70,7 +70,7 @@ def _show_week(week: Week, board: Mapping[str, Standing], unfolded: set[tuple[in
 
 def _show_day(day: Day, board: Mapping[str, Standing], width: int) -> None:
     states = [board[task.id].state for task in day.tasks]
-    head = f"{_state_of(states).value} Day {day.number}  "
+    head = f"{_state_of(states).value} {'Open ' if day.is_open else f'Day {day.number}'}  "
     marks = "".join(state.value for state in states)
     most = max(len(d.tasks) for d in load_course().week(day.week).days)
     fields = [f"{marks:{most}}", f"{f'{_done(day.tasks, board)} done':{COUNT}}", f"{_left(day.tasks, board):>{TIME}}"]

@@ -133,11 +133,11 @@ def _report_change(change: Change, backup: str) -> None:
 
 
 def _report_days(old: Course | None, new: Course | None) -> None:
-    known = {(day.week, day.number) for day in _days(old)}
-    fresh = [day for day in _days(new) if (day.week, day.number) not in known]
+    known = {day.name for day in _days(old)}
+    fresh = [day for day in _days(new) if day.name not in known]
     if old and fresh:
         for day in fresh[:SHOWN]:
-            say(f"✓ new day {day.name} {day.title}")
+            say(f"✓ new {'open task' if day.is_open else 'day'} {day.name} {day.title}")
         say(f"    read {name_of(chapter_path(fresh[0]))}")
 
 

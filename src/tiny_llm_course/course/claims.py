@@ -8,6 +8,7 @@ from .findings import Kind
 SEEN = {
     Kind.RAISED: "your program stops as one does in which",
     Kind.NO_ERROR: "your program does what one does in which",
+    Kind.MISJUDGED: "your check lets through just what one does that",
 }
 OUTPUT = "your output equals what you get when"
 

@@ -25,7 +25,8 @@ class Kind(enum.IntEnum):
     VALUES = 10
     INPUT_CHANGED = 11
     NO_ERROR = 12
-    COURSE = 13  # the check itself is wrong
+    MISJUDGED = 13  # of an open task: the learner's check stops a right program, or lets a wrong one pass
+    COURSE = 14  # the check itself is wrong
 
 
 @dataclasses.dataclass(frozen=True)

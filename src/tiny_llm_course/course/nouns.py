@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from .registry_check import OTHER_LANGUAGES
+from .registry_check import OPEN, OTHER_LANGUAGES
+
+TASK_ID = rf"\d+\.(?:\d+\.\d+|{OPEN})"
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Box:
 class Task:
     """One thing to write: the smallest unit that is graded, hinted at and shown on the board."""
 
-    id: str  # week.day.number
+    id: str  # week.day.number, or 1.C
     title: str
     target: Target
     tests: str  # the graded tests are those whose name begins with test_, this and _
@@ -76,6 +78,7 @@ class Task:
     requires: tuple[str, ...] = ()  # words of `requirements`: where one of them is missing it is not run
     seconds: int = 20  # that grading it may take
     makes: tuple[Box, ...] = ()  # the parts of the engine that are there with it
+    judges: str = ""  # of an open task: the id of the task whose programs its check takes
 
     @property
     def program(self) -> Target:
@@ -85,7 +88,12 @@ class Task:
     @property
     def number(self) -> int:
         """Its place in the day."""
-        return int(self.id.rpartition(".")[2])
+        return 1 if self.judges else int(self.id.rpartition(".")[2])
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """Its place in the course."""
+        return self.week, self.day, self.number
 
     @property
     def label(self) -> str:
@@ -95,18 +103,33 @@ class Task:
 
 @dataclass(frozen=True)
 class Day:
-    """One chapter and its tasks."""
+    """One chapter and its tasks. A week's open task, with its chapter, is one too, the last of the week."""
 
     week: int
-    number: int
+    number: int  # its place in the week
     title: str
     chapter: str  # the chapter's file below book/src
     tasks: tuple[Task, ...]
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is the open task, which has no number to be called by, no quiz and no measurement."""
+        return any(task.judges for task in self.tasks)
+
+    @property
     def name(self) -> str:
-        """What a learner types: 1.1."""
-        return f"{self.week}.{self.number}"
+        """What a learner types: 1.1, or 1.C."""
+        return f"{self.week}.{OPEN if self.is_open else self.number}"
+
+    @property
+    def called(self) -> str:
+        """What it is called within its week: "day 1", or "open task"."""
+        return "open task" if self.is_open else f"day {self.number}"
+
+    @property
+    def stem(self) -> str:
+        """What the names of its files have in them: "day1", or "checks"."""
+        return "checks" if self.is_open else f"day{self.number}"
 
 
 @dataclass(frozen=True)

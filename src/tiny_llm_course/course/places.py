@@ -19,12 +19,12 @@ def registry_path(week: int) -> Path:
 
 def tests_path(day: Day) -> Path:
     """The day's graded tests."""
-    return _of_week(TESTS, day.week, f"test_day{day.number}.py")
+    return _of_week(TESTS, day.week, f"test_{day.stem}.py")
 
 
 def recordings_path(day: Day) -> Path:
     """PyTorch's answers for the day's tests."""
-    return _of_week(TESTS, day.week, f"torch_day{day.number}.npz")
+    return _of_week(TESTS, day.week, f"torch_{day.stem}.npz")
 
 
 def variants_path(task: Task) -> Path:
@@ -39,12 +39,12 @@ def chapter_path(day: Day) -> Path:
 
 def quiz_path(day: Day) -> Path:
     """The questions of the day's quiz."""
-    return _of_week(BOOK / "quizzes", day.week, f"day{day.number}.py")
+    return _of_week(BOOK / "quizzes", day.week, f"{day.stem}.py")
 
 
 def bench_path(day: Day) -> Path:
     """What measures the day's code."""
-    return _of_week(ROOT / "benches", day.week, f"day{day.number}.py")
+    return _of_week(ROOT / "benches", day.week, f"{day.stem}.py")
 
 
 def record_path(day: Day) -> Path:
@@ -63,7 +63,7 @@ def name_of(file: Path) -> str:
 
 def chapter(task: Task) -> str:
     """The task's chapter, as messages name it."""
-    return name_of(chapter_path(load_course().day(task.week, task.day)))
+    return name_of(chapter_path(load_course().day_of(task)))
 
 
 @cache
@@ -75,7 +75,8 @@ def day_of(file: Path) -> Day | None:
 
 def day_files(day: Day) -> list[Path]:
     """What grading cannot do without: the day's tests, its tasks' variants, and the modules of `tests` they import."""
-    files = [tests_path(day), *map(variants_path, day.tasks)]
+    judged = [load_course().task(task.judges) for task in day.tasks if task.judges]
+    files = [tests_path(day), *map(variants_path, [*day.tasks, *judged])]
     for file in files:  # what is found is looked through as well
         imported = SHARED.findall(file.read_text(encoding="utf-8")) if file.is_file() else []
         shared = [TESTS / folder / f"{module}.py" for folder, module in imported]

@@ -1,9 +1,9 @@
 """The course as the files of `tasks/` list it, one a week, and the ways to ask for a part of it."""
 
+import dataclasses
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from ..paths import REGISTRY
 from .guesses import meant
 from .nouns import Box, Day, Stage, Target, Task, Week
-from .registry_check import check_registry
+from .registry_check import OPEN, check_registry
 
 
 class UsageError(Exception):
@@ -29,7 +29,7 @@ def with_commands(what: str, *more: str) -> str:
     return "\n".join([what, *(line if line.endswith(":") else f"    {line}" for line in more)])
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Course:
     """All weeks. Every lookup that finds nothing raises a UsageError that says what there is."""
 
@@ -43,16 +43,29 @@ class Course:
         raise UsageError(f"There is no week {number}; {_there('week', [week.number for week in self.weeks])}.")
 
     def day(self, week: int, number: int) -> Day:
-        """The day of this number within the week."""
-        days = self.week(week).days
+        """The day of this number within the week, which the open task has not got."""
+        days = [day for day in self.week(week).days if not day.is_open]
         for day in days:
             if day.number == number:
                 return day
         there = _there("day", [day.number for day in days])
         raise UsageError(f"There is no day {number} in week {week}; {there}.")
 
+    def day_of(self, task: Task) -> Day:
+        """The day that a task is of."""
+        return next(day for day in self.week(task.week).days if day.number == task.day)
+
+    def open_task(self, week: int) -> Task:
+        """The open task of the week of this number."""
+        for task in (task for day in self.week(week).days for task in day.tasks):
+            if task.judges:
+                return task
+        raise UsageError(f"Week {week} has no open task.")
+
     def task(self, task_id: str) -> Task:
-        """The task with an id like 1.1.2."""
+        """The task with an id like 1.1.2, or 1.C."""
+        if week := _week_of_open(task_id):
+            return self.open_task(week)
         numbers = _numbers(task_id)
         if len(numbers) != 3:
             raise _not_a_task(self, task_id)
@@ -89,7 +102,9 @@ class Course:
 
 
 def resolve(course: Course, selector: str) -> list[Task]:
-    """The tasks that "1.1.2" (itself), "1.1" (its day's) or "1" (its week's) stands for; else a UsageError."""
+    """The tasks that "1.1.2", "1.C" (itself), "1.1" (its day's) or "1" (its week's) stands for; else a UsageError."""
+    if week := _week_of_open(selector):
+        return [course.open_task(week)]
     match _numbers(selector):
         case [week]:
             return [task for day in course.week(week).days for task in day.tasks]
@@ -130,8 +145,10 @@ def _load(folder: Path) -> Course:
 def _week(table: dict[str, Any]) -> Week:
     number = table["number"]
     stages = tuple(_stage(stage) for stage in table.get("stages", []))
-    days = tuple(_day(day, number) for day in table["days"])
-    return Week(number, table["title"], days, stages, table.get("build", ""))
+    days = [_day(day, number) for day in table["days"]]
+    if "open" in table:
+        days.append(_open_task(table["open"], number, max((day.number for day in days), default=0) + 1))
+    return Week(number, table["title"], tuple(days), stages, table.get("build", ""))
 
 
 def _stage(table: dict[str, Any]) -> Stage:
@@ -144,6 +161,14 @@ def _stage(table: dict[str, Any]) -> Stage:
 def _day(table: dict[str, Any], week: int) -> Day:
     tasks = tuple(_task(task, week, table["number"]) for task in table["tasks"])
     return Day(week, table["number"], table["title"], table["chapter"], tasks)
+
+
+def _open_task(table: dict[str, Any], week: int, place: int) -> Day:
+    """A day of one task, whose key is `checks`; it may use the task whose programs it judges."""
+    of = table["of"]
+    whole = table | {"id": f"{week}.{OPEN}", "tests": "checks", "needs": [of], "forbidden": []}
+    task = dataclasses.replace(_task(whole, week, place), judges=of)
+    return Day(week, place, table["title"], table["chapter"], (task,))
 
 
 def _task(table: dict[str, Any], week: int, day: int) -> Task:
@@ -171,6 +196,12 @@ def _numbers(selector: str) -> list[int]:
     if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4}){0,2}", selector):
         return []
     return [int(part) for part in selector.split(".")]
+
+
+def _week_of_open(selector: str) -> int:
+    """The week of "1.C", also "1.c"; 0 if it is something else."""
+    found = re.fullmatch(rf"([0-9]{{1,4}})\.{OPEN}", selector.upper())
+    return int(found[1]) if found else 0
 
 
 def _not_a_task(course: Course, selector: str) -> UsageError:

@@ -16,11 +16,12 @@ Keys = Mapping[str, str]  # the kind of each one's value
 STRING = "a string"
 NUMBER = "a whole number"
 STRINGS = "a list of strings"
+TABLE = "a table"
 TABLES = "a list of tables"
 
 NO_KEYS: Keys = {}
 WEEK_KEYS = {"number": NUMBER, "title": STRING, "days": TABLES}
-WEEK_OPTIONS = {"stages": TABLES, "build": STRING}
+WEEK_OPTIONS = {"stages": TABLES, "build": STRING, "open": TABLE}
 STAGE_KEYS = {"name": STRING, "title": STRING, "model": STRING, "generate": STRING, "needs": STRINGS}
 DAY_KEYS = {"number": NUMBER, "title": STRING, "chapter": STRING, "tasks": TABLES}
 TASK_KEYS = {
@@ -34,8 +35,19 @@ TASK_KEYS = {
     "forbidden": STRINGS,
     "hints": STRINGS,
 }
+OPEN_KEYS = {
+    "title": STRING,
+    "of": STRING,
+    "target": STRING,
+    "chapter": STRING,
+    "minutes": NUMBER,
+    "difficulty": NUMBER,
+    "hints": STRINGS,
+}
+OPEN_OPTIONS = {"requires": STRINGS, "seconds": NUMBER}
 TASK_OPTIONS = {"program": STRING, "requires": STRINGS, "seconds": NUMBER, "makes": STRINGS}
 
+OPEN = "C"  # in the place of a number: 1.C is the open task of week 1
 OTHER_LANGUAGES = (".cpp", ".h", ".metal")  # the ends of files that a learner writes in beside Python's
 DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 PYTHON = re.compile(f"{DOTTED}:{DOTTED}")
@@ -57,6 +69,8 @@ def check_registry(weeks: Sequence[Table]) -> None:
                 if not re.fullmatch(re.escape(place) + r"\.[1-9][0-9]*", task["id"]):
                     raise ValueError(f"task {task['id']}: its id does not match its place, day {place}")
                 tasks.append(task)
+        if "open" in week:
+            tasks.append(_open_task(week))
         _check_distinct([day["number"] for day in week["days"]], f"week {week['number']}: day")
     _check_distinct([week["number"] for week in weeks], "week")
     _check_distinct([task["id"] for task in tasks], "task")
@@ -77,6 +91,16 @@ def _check_keys(table: Table, wanted: Keys, place: str, optional: Keys = NO_KEYS
             raise ValueError(f"{place}: there is no key {key!r}; the keys are {', '.join(kinds)}")
         if not _is(value, kinds[key]):
             raise ValueError(f"{place}: {key!r} must be {kinds[key]}, not {value!r}")
+
+
+def _open_task(week: Table) -> Table:
+    """The open task of a week, as one among the others: it may use the one whose programs it judges."""
+    place = f"week {week['number']}: 'open'"
+    _check_keys(week["open"], OPEN_KEYS, place, OPEN_OPTIONS)
+    of = week["open"]["of"]
+    if of not in [task["id"] for day in week["days"] for task in day["tasks"]]:
+        raise ValueError(f"{place}: 'of' names {of}, which is no task of the week")
+    return {**week["open"], "id": f"{week['number']}.{OPEN}", "needs": [of]}
 
 
 def _check_stages(stages: list[Table], tasks: set[str]) -> None:
@@ -103,6 +127,8 @@ def _is(value: object, wanted: str) -> bool:
     if wanted in (STRINGS, TABLES):
         member = str if wanted == STRINGS else dict
         return isinstance(value, list) and all(isinstance(item, member) for item in value)
+    if wanted == TABLE:
+        return isinstance(value, dict)
     return type(value) is (str if wanted == STRING else int)  # isinstance would take `true` for a number
 
 

@@ -69,4 +69,4 @@ def by_day(tasks: Sequence[Task]) -> list[tuple[Day, list[Task]]]:
     grouped: dict[tuple[int, int], list[Task]] = {}
     for task in tasks:
         grouped.setdefault((task.week, task.day), []).append(task)
-    return [(load_course().day(*key), grouped[key]) for key in sorted(grouped)]
+    return [(load_course().day_of(grouped[key][0]), grouped[key]) for key in sorted(grouped)]

@@ -26,6 +26,7 @@ from .book.quizzes import load_quiz
 
 UNTITLED = "Untitled"  # what `dev new-day` calls what it was given no title for
 QUESTIONS = range(2, 5)  # that a quiz has
+OPEN_TASK = "CONTRIBUTING.md, The open task of a week, says what is in it"
 EMPTY_SECTION = re.compile(r"^## (.+)\n\s*(?=## |\Z)", re.MULTILINE)
 
 
@@ -53,7 +54,7 @@ def for_the_book(day: Day) -> Iterator[str]:
     if tests_path(day).is_file():
         tests = tests_path(day).read_text(encoding="utf-8")
         for task in day.tasks:
-            if f"def test_{task.tests}_sweep(" not in tests:
+            if not task.judges and f"def test_{task.tests}_sweep(" not in tests:
                 yield f"{task.id}: no sweep, test_{task.tests}_sweep ({name_of(tests_path(day))})"
     recordings = recordings_path(day)
     if tests_path(day).is_file() and asks_pytorch(day) and not recordings.is_file():
@@ -62,6 +63,8 @@ def for_the_book(day: Day) -> Iterator[str]:
         yield from _chapter(day)
     else:
         yield _no(day, "chapter", chapter_path(day))
+    if day.is_open:
+        return
     if quiz_path(day).is_file():
         count = len(load_quiz(day).questions)
         if count not in QUESTIONS:
@@ -78,7 +81,7 @@ def for_the_book(day: Day) -> Iterator[str]:
 def _chapter(day: Day) -> Iterator[str]:
     summary, chapter = BOOK / "src" / "SUMMARY.md", chapter_path(day)
     if f"{day.title}]({day.chapter})" not in summary.read_text(encoding="utf-8"):
-        yield f"{day.name}: no [Day {day.number}: {day.title}]({day.chapter}) in {name_of(summary)}"
+        yield f"{day.name}: no {link_to(day)} in {name_of(summary)}"
     text = chapter.read_text(encoding="utf-8")
     engine_map = f"{{{{#include ../generated/{day.name}.md:map}}}}"
     if any(task.makes for task in day.tasks) and engine_map not in text:
@@ -87,8 +90,15 @@ def _chapter(day: Day) -> Iterator[str]:
         yield f"{day.name}: nothing below {', '.join(map(repr, empty))} ({name_of(chapter)})"
 
 
+def link_to(day: Day) -> str:
+    """The line of its chapter in the book's table of contents."""
+    return f"[{day.called.capitalize()}: {day.title}]({day.chapter})"
+
+
 def _no(day: Day, what: str, file: Path, command: str = "") -> str:
-    """A file that is not there: git brings back what it knows, and `new-day` makes what a day begins with."""
+    """A file that is not there: git brings back what it knows, and `new-day` makes what a numbered day begins with."""
     if ask_git("ls-files", "--error-unmatch", name_of(file)).returncode == 0:
         command = f"git restore {typed(file)}"
-    return f"{day.name}: no {what} {name_of(file)} ({command or f'pdm run dev new-day {day.name}'})"
+    else:
+        command = command or (OPEN_TASK if day.is_open else f"pdm run dev new-day {day.name}")
+    return f"{day.name}: no {what} {name_of(file)} ({command})"

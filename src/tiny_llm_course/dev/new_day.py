@@ -14,7 +14,7 @@ from ..course.nouns import Day, Target, Task
 from ..course.places import bench_path, chapter_path, name_of, quiz_path, registry_path, tests_path, variants_path
 from ..course.registry import Course, UsageError, load_course
 from ..paths import BOOK, COURSE, REGISTRY, SOLUTION
-from .lacking import UNTITLED
+from .lacking import UNTITLED, link_to
 
 TEMPLATES = COURSE / "dev" / "scaffold"
 SUMMARY = BOOK / "src" / "SUMMARY.md"
@@ -40,7 +40,8 @@ def scaffold(name: str, title: str = "", week_title: str = "", target: str = "")
         if files := missing | _in_summary(course, day):
             return files
         raise UsageError(f"Day {name} has a file of each kind. What else it lacks:", f"pdm run dev check {name}")
-    following = [f"{known.number}.{len(known.days) + 1}" for known in course.weeks] + [f"{len(course.weeks) + 1}.1"]
+    counts = {known.number: sum(not day.is_open for day in known.days) for known in course.weeks}
+    following = [f"{week}.{count + 1}" for week, count in counts.items()] + [f"{len(course.weeks) + 1}.1"]
     if name not in following:
         raise UsageError(f"Day {name} cannot come next; {' or '.join(following)} can.")
     target = target or f"week{week}_day{number}:twice"
@@ -140,7 +141,7 @@ def _in_summary(course: Course, day: Day) -> Files:
     if f"({day.chapter})" in text:
         return {}
     lines = text.splitlines()
-    link = f"[Day {day.number}: {day.title}]({day.chapter})"
+    link = link_to(day)
     chapters = [i for i, line in enumerate(lines) if re.match(r"\s*- \[", line)]
     of_week = [i for i in chapters if f"(week{day.week}/" in lines[i]]
     files: Files = {}

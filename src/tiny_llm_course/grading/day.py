@@ -104,7 +104,8 @@ def grade_day(
     if not pytest_args and (untested := [result.task.id for result in results.values() if result not in selected]):
         raise no_check(day, untested[0])
     if not selected:
-        raise NothingSelected(f"No check of day {day.number} of week {day.week} fits {' '.join(pytest_args)}.")
+        which = f"{'the ' * day.is_open}{day.called} of week {day.week}"
+        raise NothingSelected(f"No check of {which} fits {' '.join(pytest_args)}.")
     return selected
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ..course.findings import WIDTH, CheckFailed, Finding, Kind, message_of, shortened
-from ..course.nouns import Task
+from ..course.nouns import TASK_ID, Task
 from ..course.places import module_path
 from ..course.registry import load_course
 from ..paths import ROOT
@@ -27,7 +27,8 @@ MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
 def finding_of(error: BaseException, package: Path) -> Finding:
     """Put an exception into words; `package` is the graded one, whose lines are the learner's."""
     if isinstance(error, CheckFailed):
-        return error.finding
+        cause = error.__cause__ if error.finding.kind == Kind.MISJUDGED else None
+        return _with_cause(error.finding, cause, package) if cause else error.finding
     if isinstance(error, NotImportable):
         return _not_importable(error, package)
     frames = learner_frames(error, package)
@@ -55,9 +56,15 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     return Finding(Kind.RAISED, f"{name} after your code returned: {first_line(error)}", case=case, indirect=True)
 
 
+def _with_cause(finding: Finding, cause: BaseException, package: Path) -> Finding:
+    """The finding of a check of the learner's that stops a right program, with what it raises."""
+    frames = learner_frames(cause, package)
+    return dataclasses.replace(finding, lines=(*finding.lines, _raised(cause, package)), frames=frames)
+
+
 def _raised(error: BaseException, package: Path) -> str:
     """What the learner's lines raised: of an assert without words its line, of input() that it cannot be asked for."""
-    said, line = first_line(error), _own(error, package)[-1].line or ""
+    said, line = first_line(error), next((frame.line or "" for frame in _own(error, package)[::-1]), "")
     if isinstance(error, EOFError) and "input(" in line:
         return "asks for input(), and there is no terminal to answer on"
     if isinstance(error, AssertionError) and not said and line.startswith("assert"):
@@ -73,7 +80,7 @@ def _stub_of(error: BaseException) -> Task | None:
     if not isinstance(error, RuntimeError):
         return None
     in_python = isinstance(error, NotImplementedError)
-    match = re.search(r"^(\d+\.\d+\.\d+)" if in_python else r'(?:^|")(\d+\.\d+\.\d+) ', str(error))
+    match = re.search(rf"^({TASK_ID})" if in_python else rf'(?:^|")({TASK_ID}) ', str(error))
     tasks = [task for task in load_course().tasks() if in_python or not task.target.is_python]
     return next((task for task in tasks if match and task.id == match[1]), None)
 

@@ -3,7 +3,7 @@
 Nothing is noted while checks run. The traceback of a failed check holds every function that it was in, with its
 variables: those of the test itself, and those of the test kit, where `function`, `formula`, `args` and `kwargs` are how
 the program was called, `inputs` and `named` how it was called once more, `values` what the inputs held before, `actual`
-is what it gave and `expected` what it should.
+is what it gave and `expected` what it should. A check of the learner's is called on a program, `misjudged`.
 """
 
 import dataclasses
@@ -67,6 +67,9 @@ def kept_case(error: BaseException, program: Callable[..., Any]) -> KeptCase:
                 called, call = _call(variables)
                 names = {name: value for name, value in names.items() if isinstance(value, ModuleType)} | called
                 listed = dict.fromkeys(name for name in called if name != "program")
+            elif "misjudged" in variables:
+                names["misjudged"], call = variables["misjudged"], "program(misjudged)"
+                listed["misjudged"] = None
             elif variables.get("inputs"):  # the same numbers in another layout
                 again = {"args": variables["inputs"], "kwargs": variables["named"]}
                 names |= _call({**agreed, **again})[0]

@@ -121,7 +121,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.stash[ABSENT] = absent
             item.add_marker(pytest.mark.skip(reason=f"not run here: needs {in_words(absent)}"))
     # A task's checks stand together, so that its end is seen.
-    graded = iter(sorted((i for i in items if TASK in i.stash), key=lambda i: _place(i.stash[TASK])))
+    graded = iter(sorted((i for i in items if TASK in i.stash), key=lambda i: i.stash[TASK].place))
     items[:] = [next(graded) if TASK in item.stash else item for item in items]
     if wanted := config.getoption("--task"):
         kept = [item for item in items if TASK in item.stash and item.stash[TASK].id in wanted]
@@ -156,10 +156,6 @@ def _on_its_device(item: pytest.Item) -> Iterator[None]:
         yield
     finally:
         mx.set_default_device(before)
-
-
-def _place(task: Task) -> tuple[int, ...]:
-    return tuple(map(int, task.id.split(".")))
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def report_heading(day: Day, package: str, gap: bool = False) -> None:
     """Print which day is graded; at once, as grading can take a while. `gap` keeps it apart from the day before."""
     if gap:
         say()
-    say(f"Week {day.week}, day {day.number}: {day.title}  ({package})", bold=True)
+    say(f"Week {day.week}, {day.called}: {day.title}  ({package})", bold=True)
     say()
 
 
@@ -165,14 +165,15 @@ def _report_alike(results: Sequence[TaskResult]) -> None:
     """Print one line for tasks in a row that have all passed, or are borrowed, or that nobody has begun."""
     first, last = results[0], results[-1]
     mark, colour = MARKS[first.status]
-    whole = len(results) == len(load_course().day(first.task.week, first.task.day).tasks)
+    day = load_course().day_of(first.task)
+    whole = len(results) == len(day.tasks) > 1
     which = f"{first.task.id} to {last.task.id}" if whole else ", ".join(result.task.id for result in results)
     if first.status == "passed":
         count = {key: sum(getattr(result, key) for result in results) for key in ("checks", "passed", "absent")}
         words = tuple(dict.fromkeys(word for result in results for word in result.missing))
         say(f"{mark} {which}: {verdict(TaskResult(first.task, missing=words, **count))}", colour=colour)
     elif first.status == "borrowed":
-        named = f"{first.task.week}.{first.task.day}" if whole else " ".join(result.task.id for result in results)
+        named = day.name if whole else " ".join(result.task.id for result in results)
         say(f"{mark} {which}: borrowed (pdm run return {named} to write them yourself)", colour=colour)
     else:
         say(f"{mark} {which}: {first.status} · read {chapter(first.task)}", colour=colour)

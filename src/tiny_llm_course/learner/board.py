@@ -113,10 +113,10 @@ def next_step(board: Mapping[str, Standing]) -> tuple[str, str]:
         case State.FAILING:
             grading = board[task.id].shown_by or task.id
             return f"mend {task.label}, {where(task.target, PACKAGE)}", f"pdm run test {grading}"
-    of_the_day = load_course().day(task.week, task.day).tasks
-    others = [other for other in of_the_day if board[other.id].state is State.TO_GRADE and not board[other.id].blocker]
+    day = load_course().day_of(task)
+    others = [other for other in day.tasks if board[other.id].state is State.TO_GRADE and not board[other.id].blocker]
     if len(others) > 1:
-        return f"{len(others)} tasks of day {task.day} wait for a verdict", f"pdm run test {task.week}.{task.day}"
+        return f"{len(others)} tasks of {day.called} wait for a verdict", f"pdm run test {day.name}"
     return f"{task.label}: {board[task.id].words}", f"pdm run test {task.id}"
 
 

@@ -57,11 +57,12 @@ def find(name: str) -> Measurement:
     Raises:
         UsageError: there is none.
     """
-    task = resolve(load_course(), name)[0]
-    day = f"{task.week}.{task.day}"
+    course = load_course()
+    task = resolve(course, name)[0]
+    day = course.day_of(task).name
     if name.count(".") != 1:
         raise UsageError(f"{name} is not a day, and what is measured are days: pdm run bench {day}")
-    known = {measurement.name: measurement for measurement in measurements(load_course())}
+    known = {measurement.name: measurement for measurement in measurements(course)}
     if day not in known:
         there = f" There is {', '.join(known)}." if known else ""
         raise UsageError(f"Nothing is measured on day {day} yet.{there}")

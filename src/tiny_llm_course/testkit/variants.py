@@ -160,10 +160,13 @@ class Variants:
 
     @cached_property
     def pairs(self) -> list[Variant]:
-        """The programs with two of the mistakes at once; whether they can be made is seen when they are."""
+        """The programs with two of the mistakes at once; whether they can be made is seen when they are.
+
+        None of an open task: what two checks let through is long to find out, and a question is asked about it anyway.
+        """
         return [
             Variant(f"{a.name} + {b.name}", partial(self._combined, a, b), both=(a, b))
-            for a, b in itertools.combinations(self.wrong_programs, 2)
+            for a, b in itertools.combinations([] if self.task.judges else self.wrong_programs, 2)
         ]
 
     def outcomes(self, subject: Program) -> list[Outcome]:

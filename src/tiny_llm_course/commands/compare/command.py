@@ -60,7 +60,7 @@ def compare(names: tuple[str, ...], spoil: bool) -> int:
 
 def _must_pass(task: Task) -> None:
     """Raise a LearnerError, with what to type, if the task has not passed."""
-    results = grade_day(load_course().day(task.week, task.day), tasks=[task])
+    results = grade_day(load_course().day_of(task), tasks=[task])
     statuses = {result.status for result in results}
     if statuses == {"not run here"}:
         raise LearnerError(

@@ -75,4 +75,4 @@ def _graded(day: Day, tasks: list[Task], points: str, borrowed: frozenset[str], 
     # A task without a single check has not passed anything.
     found = [results.get(task.id, TaskResult(task)) for task in tasks]
     verdicts = [verdict(r, int(getattr(r.task, points)), r.task.id in borrowed, why) for r in found]
-    return GradedDay(day, tuple(sorted(verdicts, key=lambda v: [int(n) for n in v.task.id.split(".")])), seconds)
+    return GradedDay(day, tuple(sorted(verdicts, key=lambda v: v.task.place)), seconds)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+from ...course.nouns import Day
 from ...course.places import day_files, name_of
 from .provenance import Provenance
 from .verdicts import GradedDay, Verdict, clean
@@ -127,11 +128,11 @@ def _graded(verdict: Verdict) -> dict[str, Any]:
 
 def _suite(graded: GradedDay, source: Provenance) -> ElementTree.Element:
     day = graded.day
-    cases = [_case(verdict) for verdict in graded.verdicts]
+    cases = [_case(verdict, day) for verdict in graded.verdicts]
     count = {kind: sum(case.find(kind) is not None for case in cases) for kind in ("error", "failure", "skipped")}
     suite = ElementTree.Element(
         "testsuite",
-        name=f"Week {day.week}, day {day.number}: {day.title}",
+        name=f"Week {day.week}, {day.called}: {day.title}",
         errors=str(count["error"]),
         failures=str(count["failure"]),
         skipped=str(count["skipped"]),
@@ -156,9 +157,9 @@ def _suite(graded: GradedDay, source: Provenance) -> ElementTree.Element:
     return suite
 
 
-def _case(verdict: Verdict) -> ElementTree.Element:
+def _case(verdict: Verdict, day: Day) -> ElementTree.Element:
     task = verdict.task
-    case = ElementTree.Element("testcase", classname=f"week{task.week}.day{task.day}", name=task.label)
+    case = ElementTree.Element("testcase", classname=f"week{day.week}.{day.stem}", name=task.label)
     points = {"points": str(verdict.points), "max_points": str(verdict.max_points), "status": verdict.status}
     if verdict.not_here:
         points["checks_not_run_here"] = str(verdict.not_here)

@@ -221,7 +221,7 @@ class Session:
         day = by_day(self.tasks)[0][0]
         whole_day = self.tasks == list(day.tasks)
         week = load_course().week(day.week)
-        title = f"week {day.week}, day {day.number}: {day.title}" if whole_day else ", ".join(t.id for t in self.tasks)
+        title = f"week {day.week}, {day.called}: {day.title}" if whole_day else ", ".join(t.id for t in self.tasks)
         if self.tasks == [task for each in week.days for task in each.tasks]:
             title = f"week {week.number}: {week.title}"
         say(f"Watching {title}  ({PACKAGE})", bold=True)

@@ -73,7 +73,7 @@ def link(part: Part, days: dict[tuple[int, int], Day], page: str) -> tuple[str, 
     assert part.task
     day = days[part.task.week, part.task.day]
     address = f"{posixpath.relpath(day.chapter, posixpath.dirname(page))}#task-{part.task.id.replace('.', '-')}"
-    return address, f"Week {day.week}, day {day.number}: {day.title}"
+    return address, f"Week {day.week}, {day.called}: {day.title}"
 
 
 def _map(boxes: list[Part], page: str, days: Sequence[Day], today: Day | None) -> str:

@@ -100,7 +100,8 @@ def _hours(course: Course) -> str:
     for week in course.weeks:
         for day in week.days:
             title = f"[{day.title}]({day.chapter})"
-            rows.append(f"| {day.number} | {title} | {len(day.tasks)} | {_length(_minutes(day))} |")
+            number = day.name.rpartition(".")[2]
+            rows.append(f"| {number} | {title} | {len(day.tasks)} | {_length(_minutes(day))} |")
         count, minutes = sum(len(day.tasks) for day in week.days), sum(map(_minutes, week.days))
         rows.append(f"| | **Week {week.number}** | **{count}** | **{_length(minutes)}** |")
     return "\n".join(["| Day | Chapter | Tasks | Writing and testing |", "|---|---|---|---|", *rows, ""])

@@ -1,0 +1,114 @@
+"""The open task of a week: its name, and the known programs in a process of their own that its check is given."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from tiny_llm_course.course.findings import CheckFailed
+from tiny_llm_course.course.registry import UsageError, load_course, resolve
+from tiny_llm_course.grading.kept_case import kept_case
+from tiny_llm_course.testkit.apart import Apart
+from tiny_llm_course.testkit.judging import let_through, stops_what_is_wrong
+
+COURSE = load_course()
+
+
+def test_it_is_named_like_the_task_that_it_is():
+    (task,) = resolve(COURSE, "1.c")
+    assert task is COURSE.task("1.C") is COURSE.open_task(1)
+    assert (task.id, task.needs, task.judges) == ("1.C", ("1.1.2",), "1.1.2")
+    day = COURSE.day_of(task)
+    assert (day.name, day.called, day.tasks) == ("1.C", "open task", (task,))
+    assert COURSE.days()[-1] is day
+    assert resolve(COURSE, "1")[-1] is task
+
+
+@pytest.mark.parametrize("name", ["1.8", "1.8.1", "1.C.1", "9.C"])
+def test_it_has_no_other_name(name):
+    with pytest.raises(UsageError):
+        resolve(COURSE, name)
+
+
+@pytest.fixture(scope="module")
+def attentions():
+    return Apart("1.1.2")
+
+
+def test_programs_are_one_function_in_an_order_that_is_drawn_anew(attentions):
+    """Two of 23! orders are the same by chance never."""
+    functions, orders = [], []
+    for _ in range(2):
+        functions += attentions.turns()
+        orders.append(attentions.had_turns())
+    assert len(set(functions)) == 1
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) == sorted(orders[1])
+    assert [known.right for known in sorted(orders[0])].index(False) == sum(known.right for known in orders[0])
+
+
+def by_name(apart, *args, **kwargs):
+    """What each program makes of some inputs: what it gives, or the error that it raises."""
+    made = []
+    for program in apart.turns():
+        try:
+            made.append(program(*args, **kwargs))
+        except Exception as error:
+            made.append(error)
+    return dict(zip([known.name for known in apart.had_turns()], made, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [mx.float32, mx.float16, mx.bfloat16], ids=str)
+def test_arrays_come_and_go_as_they_are(attentions, dtype):
+    """One key has all the weight, so that its value comes out to the last digit."""
+    value = mx.random.normal((2, 1, 5), key=mx.random.key(0)).astype(dtype)
+    gave = by_name(attentions, mx.zeros((2, 3, 5), dtype), value, value, scale=np.float64(0.5))
+    assert gave[""].dtype == dtype
+    assert mx.array_equal(gave[""], mx.broadcast_to(value, (2, 3, 5)))
+
+
+def test_errors_come_as_what_they_are(attentions):
+    x = mx.ones((2, 3, 5))
+    error = by_name(attentions, x, x, x, mask=mx.ones((3, 3)))["truth-of-the-mask"]
+    assert type(error) is ValueError
+    assert "can be converted" in str(error)
+
+
+def test_what_a_program_changes_is_the_callers():
+    x = mx.array([[1.0, 2.0, 4.0]])
+    by_name(Apart("1.1.1"), x, -1)
+    assert x.tolist() == [[-3.0, -2.0, 0.0]]
+
+
+@pytest.mark.parametrize("thing", [object(), print, [{1: test_it_has_no_other_name}]], ids=["object", "print", "test"])
+def test_nothing_else_comes_or_goes(attentions, thing):
+    assert {type(error) for error in by_name(attentions, thing).values()} == {TypeError}
+
+
+def test_who_has_no_turn_is_not_known():
+    apart = Apart("1.1.2")
+    next(apart.turns())
+    with pytest.raises(CheckFailed, match="asks it which one"):
+        apart.had_turns()
+    assert not apart.is_there
+
+
+def test_a_check_is_told_the_first_that_it_gets_wrong():
+    """A right program before a wrong one, in the order of the file."""
+
+    def only_shapes(attention):
+        x = mx.ones((2, 3, 5))
+        assert attention(x, x, x).shape == x.shape
+
+    def nothing_wide(attention):
+        x = mx.ones((2, 3, 5), mx.float16)
+        assert attention(x, x, x, mask=mx.zeros((3, 3))).dtype == mx.bfloat16
+
+    with pytest.raises(CheckFailed, match="How far do dot products") as caught:
+        stops_what_is_wrong(only_shapes, of="1.1.2")
+    case = kept_case(caught.value, only_shapes)
+    assert (case.call, case.listed[-1]) == ("program(misjudged)", "misjudged")
+    case.names["program"](case.names["misjudged"])  # which passes
+    with pytest.raises(CheckFailed, match="though right: our solution") as caught:
+        stops_what_is_wrong(nothing_wide, of="1.1.2")
+    assert isinstance(caught.value.__cause__, AssertionError)
+    assert let_through(nothing_wide, of="1.1.2").tolist() == [0] * 23

@@ -1,0 +1,190 @@
+"""Known programs of the open task of week 1: checks of scaled dot-product attention, good ones and bad ones."""
+
+import mlx.core as mx
+import numpy as np
+from tiny_llm_solution.attention import scaled_dot_product_attention_simple
+
+from tiny_llm_course.testkit.inputs import causal, normals
+from tiny_llm_course.testkit.judging import let_through
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("1.C")
+
+
+@known.probe()
+def programs_let_through(check):
+    return let_through(check, of="1.1.2")
+
+
+known.not_timed("a check is run once for each change of a program")
+
+
+known.change(
+    "looks-at-nothing",
+    ("for dtype in (mx.float32, mx.float16, mx.bfloat16):", "return\nfor dtype in (mx.float32,):"),
+    fact="never calls the program",
+    question="What does your check do with `attention`?",
+)
+known.change(
+    "stops-everything",
+    ("distance <= allowed", "distance < 0"),
+    fact="stops every program, right or wrong",
+    question="Has your check ever passed? Which program would show that it can?",
+)
+
+
+@known.wrong(
+    "returns-what-it-finds",
+    fact="compares, and returns whether the numbers agree",
+    question="Who looks at what your check returns?",
+)
+def returns_what_it_finds(attention):
+    query, key, value = (normals(i)(2, *size) for i, size in enumerate([(3, 6), (5, 6), (5, 6)]))
+    mask = causal(3, 5, mx.float32)
+    same = [
+        mx.allclose(attention(*inputs), scaled_dot_product_attention_simple(*inputs))
+        for inputs in ((query, key, value), (query, key, value, 0.7, mask))
+    ]
+    return all(each.item() for each in same)
+
+
+known.change(
+    "shapes-only",
+    ("assert result.dtype == dtype", "return\nassert result.dtype == dtype"),
+    fact="compares shapes and nothing else",
+    question="Which wrong programs give the right shape?",
+)
+known.change(
+    "shapes-and-dtypes-only",
+    ("assert distance <= allowed", "return\nassert distance <= allowed"),
+    fact="compares shapes and dtypes, and no numbers",
+    question="How many wrong programs give an array of the right shape and dtype?",
+)
+known.change(
+    "float32-only",
+    ("(mx.float32, mx.float16, mx.bfloat16)", "(mx.float32,)"),
+    fact="gives float32 alone, or compares no dtypes",
+    question="In which dtype should the result be when the query is float16, and does anybody look?",
+)
+known.change(
+    "no-mask",
+    (
+        "((None, None), (None, hidden), (0.7, bias), (None, narrow), (0.0, bias + hidden))",
+        "((None, None), (0.7, None), (0.0, None))",
+    ),
+    ("mx.ones_like(value), mask=hidden)", "mx.ones_like(value))"),
+    fact="never gives a mask",
+    question="Which of a caller's five arguments does your check give?",
+)
+known.change(
+    "masks-of-infinities-only",
+    ("(0.7, bias), (None, narrow), (0.0, bias + hidden)", "(0.7, hidden), (0.0, hidden)"),
+    fact="gives masks that hold 0 and -inf alone",
+    question="A mask may forbid, and it may also prefer. Which numbers would it hold then?",
+)
+known.change(
+    "masks-in-the-query's-dtype",
+    ("result = attention(", "mask = mask if mask is None else mask.astype(dtype)\nresult = attention("),
+    fact="gives masks in the query's dtype alone",
+    question="What does the docstring say about the mask's dtype?",
+)
+known.change(
+    "default-scale-only",
+    ("(0.7, bias)", "(None, bias)"),
+    ("(0.0, bias + hidden)", "(None, bias + hidden)"),
+    fact="never gives a scale",
+    question="Which of a caller's five arguments does your check give?",
+)
+known.change(
+    "scale-never-0",
+    ("(0.0, bias + hidden)", "(None, bias + hidden)"),
+    fact="never gives 0 as the scale",
+    question="Which numbers does Python take for false?",
+)
+known.change(
+    "as-many-keys-as-features",
+    ("((3, 6), (5, 6), (5, 6))", "((3, 5), (5, 5), (5, 5))"),
+    fact="has as many keys as a vector has features",
+    question="Which two sizes are equal in your inputs, and which mistake could hide there?",
+)
+known.change(
+    "no-leading-dimensions",
+    ("_inputs(dtype, 2)", "_inputs(dtype)"),
+    ("_inputs(mx.float32, 2)", "_inputs(mx.float32)"),
+    ("((), (1, 4))", "((),)"),
+    fact="gives no leading dimensions",
+    question="What is key.T for a key of three axes?",
+)
+known.change(
+    "too-wide",
+    ("16 * mx.finfo(dtype).eps", "1.0"),
+    fact="allows numbers to be a whole unit apart",
+    question="How large are the numbers that you compare, and how large is what a mistake changes?",
+)
+known.change(
+    "mistaken-itself",
+    ("query.shape[-1] ** -0.5 if scale", "1.0 if scale"),
+    fact="computes what should come out without the default scale",
+    question="Who has checked the numbers that your check expects?",
+)
+
+
+@known.wrong(
+    "to-the-last-digit",
+    fact="demands the very numbers that one way of computing them gives",
+    question="Two right programs add up in another order. How far apart may their numbers be in float16?",
+)
+def to_the_last_digit(attention):
+    for dtype in (mx.float32, mx.float16, mx.bfloat16):
+        query, key, value = (normals(i, dtype)(2, *size) for i, size in enumerate([(3, 6), (5, 6), (5, 6)]))
+        bias = normals(3)(3, 5) + causal(3, 5, mx.float32)
+        for scale, mask in ((None, None), (0.7, bias), (0.0, None)):
+            expected = scaled_dot_product_attention_simple(query, key, value, scale, mask)
+            result = attention(query, key, value, scale, mask)
+            assert result.dtype == expected.dtype
+            assert mx.array_equal(result, expected)
+
+
+@known.wrong(
+    "sums-only",
+    fact="sees that the weights sum to one, and no more",
+    question="Which wrong weights sum to one, too?",
+)
+def sums_only(attention):
+    query, key, value = (normals(i)(2, *size) for i, size in enumerate([(3, 6), (5, 6), (5, 6)]))
+    for mask in (None, causal(3, 5, mx.float32)):
+        result = attention(query, key, mx.ones_like(value), mask=mask)
+        assert mx.allclose(result, mx.ones_like(query)), "weights do not sum to one"
+
+
+@known.accepted("held-against-the-operator")
+def held_against_the_operator(attention):
+    for dtype in (mx.float32, mx.float16, mx.bfloat16):
+        query, key, value = (normals(i, dtype)(2, 1, *size) for i, size in enumerate([(3, 6), (5, 6), (5, 6)]))
+        for mask in (None, normals(3)(3, 5), causal(3, 5, mx.float32)):
+            for scale in (None, 2.5, 0.0):
+                result = attention(query, key, value, scale=scale, mask=mask)
+                if result.dtype != dtype:
+                    raise TypeError(f"{result.dtype} of {dtype}")
+                wide = (x.astype(mx.float32) for x in (query, key, value))
+                expected = mx.fast.scaled_dot_product_attention(
+                    *wide, scale=6**-0.5 if scale is None else scale, mask=mask
+                )
+                assert mx.allclose(result.astype(mx.float32), expected, rtol=0, atol=20 * mx.finfo(dtype).eps)
+
+
+@known.accepted("loops-in-float64")
+def loops_in_float64(attention):
+    for dtype, close in ((mx.float32, 1e-5), (mx.float16, 2e-2)):
+        query, key, value = (normals(i, dtype)(2, *size) for i, size in enumerate([(2, 3), (4, 3), (4, 3)]))
+        for scale in (None, 1.5, 0):
+            for mask in (mx.zeros((2, 4)), normals(5)(2, 4), causal(2, 4, mx.float32)):
+                result = attention(query, key, value, scale, mask)
+                assert (result.shape, result.dtype) == ((2, 2, 3), dtype)
+                q, k, v, m = (np.array(x.astype(mx.float32), np.float64) for x in (query, key, value, mask))
+                for b in range(2):
+                    for i in range(2):
+                        scores = [q[b, i] @ k[b, j] * (3**-0.5 if scale is None else scale) + m[i, j] for j in range(4)]
+                        w = np.exp(scores) / np.exp(scores).sum()
+                        for d in range(3):
+                            assert abs(result[b, i, d].item() - sum(w * v[b, :, d])) < close
