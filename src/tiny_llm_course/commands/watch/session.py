@@ -17,7 +17,7 @@ from ...course.selection import by_day
 from ...grading.background import Grader, News
 from ...grading.process import Limits
 from ...grading.report import faults, report_fault, report_task
-from ...learner import hints, progress
+from ...learner import attempts, hints, progress
 from ...paths import LEARNER, ROOT
 from ...source.code import Code
 from ...terminal.keys import Keys
@@ -139,7 +139,7 @@ class Session:
         elif isinstance(news, BaseException):
             raise news
         else:
-            remembered = progress.record(news)
+            remembered = attempts.record(news)
             self.results |= {result.task.id: result for result in news}
             self.own |= {task.id: self.code.fingerprint(task) for task in self.due}
             for result in news:
