@@ -1,4 +1,4 @@
-"""Prints Markdown: with its emphasis and code where there is a terminal, in whole lines of plain text elsewhere."""
+"""Prints Markdown: laid out, with its emphasis where there is a terminal, and as plain text elsewhere."""
 
 import sys
 
@@ -7,9 +7,8 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.theme import Theme
 
-from .screen import columns, in_colour
+from .screen import USUAL, columns, in_colour
 
-ENDLESS = 10_000  # columns of what is no terminal: no line is broken
 # The terminal's own colours, on its own ground, whatever that is.
 THEME = Theme({"markdown.code": "cyan", "markdown.code_block": "cyan"})
 
@@ -18,7 +17,7 @@ def show(markdown: str, before: str = "") -> None:
     """Print a text in Markdown, its first line behind `before`, its others below its own beginning."""
     console = Console(
         color_system="auto" if in_colour(sys.stdout) else None,
-        width=columns(sys.stdout) or ENDLESS,
+        width=columns(sys.stdout) or USUAL,
         theme=THEME,
         highlight=False,
     )
