@@ -120,6 +120,16 @@ def test_a_day_without_a_quiz():
         assert "Quiz" not in run("status 1.1", folder).stdout
 
 
+def test_a_message_that_is_gone_is_one_line():
+    with fixture() as folder:
+        file = folder / "book/quizzes/week1/day1.py"
+        question = 'quiz.message("1.1.1", "gone", "What is it?", why="", mistakes={})'
+        file.write_text(f"{file.read_text(encoding='utf-8')}\n{question}\n", encoding="utf-8")
+        done = run("quiz", folder)
+    said = "book/quizzes/week1/day1.py: there is no transcript gone (pdm run dev transcripts gone)\n"
+    assert (done.returncode, done.stdout) == (2, said)
+
+
 def test_on_a_terminal(checkout):
     with Terminal("quiz", "1.1", checkout=checkout, columns=40) as terminal:
         terminal.wait_for(PROMPT)

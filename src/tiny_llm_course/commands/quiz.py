@@ -5,8 +5,9 @@ import hashlib
 import string
 import sys
 import textwrap
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -22,7 +23,11 @@ from .options import names_of_tasks
 if TYPE_CHECKING:
     from ..dev.book.questions import OfProgram, Option, Question
 
-ENDS, SKIPPED = "q", ""
+Thing = TypeVar("Thing")
+
+
+class Ended(Exception):
+    """No more answers will be given."""
 
 
 @click.command(short_help="Answer a day's questions.")
@@ -38,24 +43,26 @@ def quiz(names: tuple[str, ...], week: int | None, day: int | None, spoil: bool)
     from ..dev.book.quizzes import load_quiz
 
     before = quizzes.last_round(the_day)
-    questions = _shuffled(load_quiz(the_day).questions, before, lambda question: question.text)
+    with _readable(the_day):
+        questions = _shuffled(load_quiz(the_day).questions, before, lambda question: question.text)
     say(f"Quiz of week {the_day.week}, day {the_day.number}: {the_day.title}", bold=True)
     if before:
         say(f"Last time, {before.date}: {before.words}.")
     right = 0
     for number, question in enumerate(questions, 1):
-        options = _options(question, the_day, before)
+        with _readable(the_day):
+            options = _shuffled(question.options(the_day), before, lambda option: option.text)
         say()
         say(f"Question {number} of {len(questions)}", bold=True)
         _ask(question, options)
-        answer = _answer(len(options))
-        if answer is None:
+        try:
+            answer = _answer(len(options))
+        except Ended:
             say(f"Ended before the last question, so nothing is remembered. Again: pdm run quiz {the_day.name}")
             return 0
-        if answer != SKIPPED:
-            chosen = options[int(answer)]
-            right += chosen.right
-            _comment(question, chosen, options, spoil)
+        if answer is not None:
+            right += options[answer].right
+            _comment(question, options[answer], options, spoil)
     say()
     say(f"{right} of {len(questions)} right. Once more, in another order: pdm run quiz {the_day.name}", bold=True)
     if not quizzes.remember(the_day, right, len(questions)):
@@ -83,16 +90,18 @@ def _day(names: tuple[str, ...], week: int | None, day: int | None) -> Day:
     return chosen
 
 
-def _shuffled(things: Iterable[Any], before: quizzes.Round | None, text: Any) -> list[Any]:
+def _shuffled(things: Iterable[Thing], before: quizzes.Round | None, text: Callable[[Thing], str]) -> list[Thing]:
     """The things in the order of this round, which is the same until the round has been finished."""
     number = before.number if before else 0
     return sorted(things, key=lambda thing: hashlib.sha256(f"{number} {text(thing)}".encode()).digest())
 
 
-def _options(question: "Question", day: Day, before: quizzes.Round | None) -> "list[Option]":
+@contextmanager
+def _readable(day: Day) -> Iterator[None]:
+    """Say in one line that what a question is about is gone: a measurement, a recorded message."""
     try:
-        return _shuffled(question.options(day), before, lambda option: option.text)
-    except ValueError as error:  # what the answers are read from is gone
+        yield
+    except ValueError as error:
         raise UsageError(f"{name_of(quiz_path(day))}: {error}") from error
 
 
@@ -105,38 +114,46 @@ def _ask(question: "Question", options: "list[Option]") -> None:
         show(option.text, f"  {letter}  ")
 
 
-def _answer(count: int) -> str | None:
-    """The number of the option that was chosen, counted from 0, or SKIPPED; None to end."""
+def _answer(count: int) -> int | None:
+    """The number of the option that was chosen, counted from 0; None if the question was skipped.
+
+    Raises:
+        Ended: somebody typed q, or there is nothing more to read.
+    """
     letters = string.ascii_lowercase[:count]
     prompt = f"a to {letters[-1]}, Enter skips, q ends: "
     while True:
         typed = _line(prompt)
-        if typed is None or typed.lower() == ENDS:
-            return None
+        if typed.lower() == "q":
+            raise Ended
         if not typed:
-            return SKIPPED
+            return None
         if len(typed) == 1 and typed.lower() in letters:
-            return str(letters.index(typed.lower()))
+            return letters.index(typed.lower())
         if typed.isdecimal() and 1 <= int(typed) <= count:
-            return str(int(typed) - 1)
+            return int(typed) - 1
         say(f"{typed[:20]!r} is no answer here.")
 
 
-def _line(prompt: str) -> str | None:
-    """What is typed, without spaces around it; None if nothing more will be. What comes from a pipe is repeated."""
-    if sys.stdin is None:
-        return None
-    if sys.stdin.isatty():
+def _line(prompt: str) -> str:
+    """What is typed, without spaces around it; what comes from a pipe is repeated.
+
+    Raises:
+        Ended: there is nothing more to read.
+    """
+    if sys.stdin is not None and sys.stdin.isatty():
         try:
             return input(prompt).strip()
         except (EOFError, KeyboardInterrupt) as end:
             say()
             if isinstance(end, KeyboardInterrupt):
                 raise
-            return None
-    typed = sys.stdin.readline()
+            raise Ended from end
+    typed = sys.stdin.readline() if sys.stdin is not None else ""
     say(f"{prompt}{typed.strip()}".rstrip())
-    return typed.strip() if typed else None
+    if not typed:
+        raise Ended
+    return typed.strip()
 
 
 def _comment(question: "Question", chosen: "Option", options: "list[Option]", spoil: bool) -> None:
