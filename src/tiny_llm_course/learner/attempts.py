@@ -29,6 +29,7 @@ from . import progress
 KEPT = 50  # attempts of a task, the last ones, of which ...
 LARGEST = 1 << 18  # ... no more than this many bytes are kept
 LONGEST = 1 << 14  # characters of an attempt's code
+HASH = 16  # digits of a fingerprint that tell one code from another
 TOLD = 3  # mistakes that a road names
 
 
@@ -69,9 +70,13 @@ def record(results: Sequence[TaskResult]) -> bool:
     """
     remembered = progress.record(results)
     for result in results:
-        attempt = _attempt(result)
-        before = of_task(result.task) if attempt else []
-        if attempt is None or (before and (before[-1].hash, before[-1].status) == (attempt.hash, attempt.status)):
+        # Where a file cannot be imported, no task in it was tried.
+        if result.status not in ("passed", "failed") or not result.code or (result.finding and result.finding.place):
+            continue
+        before = of_task(result.task)
+        if before and (before[-1].hash, before[-1].status) == (result.code[:HASH], result.status):
+            continue
+        if (attempt := _attempt(result)) is None:
             continue
         after = _merged([*before, attempt])
         if attempt.status == "passed" and before and before[-1].status == "failed":
@@ -120,11 +125,7 @@ def difference(before: Attempt | None, attempt: Attempt) -> list[str]:
 
 
 def _attempt(result: TaskResult) -> Attempt | None:
-    """The attempt that a verdict is; None if it is none, or not on the code that is there now."""
-    status, finding = result.status, result.finding
-    # Where a file cannot be imported, no task in it was tried.
-    if status not in ("passed", "failed") or not result.code or (finding and finding.place):
-        return None
+    """The attempt that a verdict is; None if other code is there now."""
     try:
         code = code_of(LEARNER, result.task.target)[:LONGEST]
     except NoSuchCode:
@@ -136,10 +137,10 @@ def _attempt(result: TaskResult) -> Attempt | None:
     ]
     return Attempt(
         datetime.now(UTC).isoformat(timespec="seconds"),
-        "passed" if status == "passed" else "failed",
-        finding.headline if finding else "",
+        "passed" if result.status == "passed" else "failed",
+        result.finding.headline if result.finding else "",
         tuple(Mistake(*pair) for pair in dict.fromkeys(named)),
-        result.code[:16],
+        result.code[:HASH],
         code,
     )
 
