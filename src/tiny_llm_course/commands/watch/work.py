@@ -80,10 +80,9 @@ class Work:
 
     def next_day(self) -> list[Task]:
         """The tasks of the next day that has an unfinished one, or of the first such day; none if there is none."""
-        course = load_course().tasks()
-        last = max(course.index(task) for task in self.tasks)
-        others = [*course[last + 1 :], *(task for task in course[:last] if task not in self.tasks)]
-        return unfinished_day(course[last + 1 :]) or unfinished_day(others)
+        course, watched = load_course().tasks(), {task.id for task in self.tasks}
+        last = max(number for number, task in enumerate(course) if task.id in watched)
+        return unfinished_day(course[last + 1 :]) or unfinished_day(t for t in course[:last] if t.id not in watched)
 
     def _after(self, task: Task) -> list[Task]:
         return self.tasks[self.tasks.index(task) + 1 :]
