@@ -14,7 +14,6 @@ from tests.course.checkouts import fixture, replace
 from tests.course.terminal import all_of
 
 from tiny_llm_course.commands.compare import command
-from tiny_llm_course.commands.compare.excerpts import NoSuchCode, code_of, code_of_variant
 from tiny_llm_course.course.nouns import Target
 from tiny_llm_course.course.places import variants_path
 from tiny_llm_course.course.registry import load_course
@@ -23,6 +22,7 @@ from tiny_llm_course.grading import limits
 from tiny_llm_course.measuring import speed
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.programs.packages import SOLUTION_NAME, program
+from tiny_llm_course.source.excerpts import NoSuchCode, code_of, code_of_variant
 from tiny_llm_course.testkit.variants import Size, load_variants
 
 TASKS = load_course().tasks()
@@ -167,7 +167,7 @@ def test_the_code_of_every_task_and_of_its_other_ways_can_be_shown(task):
     assert '"""' not in source
     for variant in load_variants(task).accepted_programs:
         try:
-            line, source = code_of_variant(variants_path(task), variant)
+            line, source = code_of_variant(variants_path(task), variant.name)
         except NoSuchCode:
             assert variant.name == "in-steps"  # what the mistakes are built from, with nothing replaced
             continue

@@ -4,7 +4,6 @@ import subprocess
 
 import pytest
 
-from tiny_llm_course.commands.compare.excerpts import NoSuchCode, code_of
 from tiny_llm_course.course.nouns import Day, Target, Task, Week
 from tiny_llm_course.course.registry import Course
 from tiny_llm_course.course.registry_check import OTHER_LANGUAGES
@@ -13,6 +12,7 @@ from tiny_llm_course.grading import diagnosis
 from tiny_llm_course.learner.sync.files import merge_file
 from tiny_llm_course.learner.sync.git import Git
 from tiny_llm_course.source import code
+from tiny_llm_course.source.excerpts import NoSuchCode, code_of
 from tiny_llm_course.source.languages import CPP, LANGUAGES, METAL, language_of
 from tiny_llm_course.source.package import differences, stub_package, write_stubs
 from tiny_llm_course.source.written import holds_stub, is_within, region, where

@@ -156,7 +156,7 @@ def test_watch_lists_it(nowhere, capsys):
 def test_when_the_rest_has_passed_watch_says_what_has_not_been_run(nowhere, monkeypatch, capsys):
     other = load_course().task("1.1.1")
     session = Session([other, nowhere], Limits(), poll=True)
-    session.results = {
+    session.work.results = {
         other.id: TaskResult(other, checks=1, passed=1),
         nowhere.id: TaskResult(nowhere, absent=4, missing=("cuda",)),
     }

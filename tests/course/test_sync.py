@@ -123,6 +123,16 @@ def test_a_fork_takes_from_the_remote_upstream(course, clone, tmp_path, capsys):
     assert git(tmp_path / "fork", "branch", "--show-current") == "my-work"
 
 
+def test_what_is_remembered_stays(course, clone):
+    attempts = clone / ".tiny-llm" / "attempts" / "1.1.1.jsonl"
+    attempts.parent.mkdir(parents=True)
+    attempts.write_text("{}\n", encoding="utf-8")
+    put(clone, basics=edited(BASICS, SOFTMAX))
+    commit(course, basics=edited(BASICS, DOC))
+    bring_in(clone)
+    assert attempts.read_text(encoding="utf-8") == "{}\n"
+
+
 @pytest.mark.parametrize("newline", ["\r\n", "\n"])
 def test_line_ends_stay_as_they_are(course, clone, newline):
     mine = edited(BASICS, SOFTMAX).replace("\n", newline)

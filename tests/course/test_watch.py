@@ -1,6 +1,7 @@
 """Watching, through a real terminal and a pipe: saves, keys, endless loops, and its end."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from tests.course.checkouts import FIXTURE, fixture, replace
 from tests.course.terminal import CTRL_C, Terminal
 
-from tiny_llm_course.commands.watch.session import Session
+from tiny_llm_course.commands.watch.session import LINGER, Session
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.selection import selected
 from tiny_llm_course.dev.transcripts import environment
@@ -136,6 +137,7 @@ def test_what_was_just_broken_comes_before_what_was_chosen(checkout):
         assert "✗ 1.1.1 Mean: " in page
         assert "1.1.1 first, which you have just changed and which fails; then on with 1.1.3." in page
         save(checkout, before, "basics.py")
+        assert "\n1.1.1 passed. Next: 1.1.3, in a second; n goes now, p stays.\n" in terminal.wait_for(FOOTER)
         page = terminal.wait_for(FOOTER)
         assert "\n○ 1.1.3 Line: not started\n    code" in page
         assert "first, which" not in page
@@ -143,6 +145,86 @@ def test_what_was_just_broken_comes_before_what_was_chosen(checkout):
         assert "1.1.1 first, which" in terminal.wait_for(FOOTER)
         terminal.type("n")
         assert "\n○ 1.1.3 Line: not started\n    code" in terminal.wait_for(FOOTER)
+        terminal.type("q")
+        assert terminal.end() == 0
+
+
+PASSES = "\n1.1.2 passed. Next: 1.1.3, in a second; n goes now, p stays.\n"
+STAYS = "\n1.1.2 passed. Next: 1.1.3; n goes there.\n"
+LATER = "\n○ 1.1.3 Line: not started\n    code"
+
+
+def test_a_task_that_passes_is_seen_for_a_second_and_then_the_next_one(checkout):
+    shutil.rmtree(checkout / ".tiny-llm", ignore_errors=True)
+    with watching(checkout, "1.1") as terminal:
+        save(checkout, WRONG)
+        assert "✗ 1.1.2 Variance: " in terminal.wait_for(FOOTER)
+        save(checkout, SOLVED)
+        page = terminal.wait_for(FOOTER)
+        shown = time.monotonic()
+        assert '✓ 1.1.2 Variance: passed, 5 checks\n    2 attempts: "not squared" first · pdm run history' in page
+        assert PASSES in page
+        assert LATER in terminal.wait_for(FOOTER)
+        assert time.monotonic() - shown >= LINGER - 0.2
+        terminal.type("p")
+        assert LATER in terminal.wait_for(FOOTER), "there is none before"
+        terminal.type("q")
+        assert terminal.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "page"), [("p", STAYS), ("x", STAYS), ("l", "✓ 1.1.2 Variance: passed"), ("h", "1.1.3 Line, hint")]
+)
+def test_whoever_wants_to_stay_stays(checkout, key, page):
+    with watching(checkout, "1.1") as terminal:
+        save(checkout, WRONG)
+        terminal.wait_for(FOOTER)
+        save(checkout, SOLVED)
+        assert PASSES in terminal.wait_for(FOOTER)
+        terminal.type(key)
+        assert page in terminal.wait_for(FOOTER)
+        time.sleep(LINGER + 0.5)
+        terminal.type("x")  # what is shown next is no earlier page
+        assert STAYS in terminal.wait_for(FOOTER)
+        terminal.type("n")
+        assert LATER in terminal.wait_for(FOOTER)
+        terminal.type("q")
+        assert terminal.end() == 0
+
+
+def test_n_goes_at_once_and_p_back(checkout):
+    save(checkout, WRONG)
+    with watching(checkout, "1.1") as terminal:
+        save(checkout, SOLVED)
+        assert PASSES in terminal.wait_for(FOOTER)
+        terminal.type("n")
+        pressed = time.monotonic()
+        assert LATER in terminal.wait_for(FOOTER)
+        assert time.monotonic() - pressed < LINGER / 2
+        save(checkout, WRONG)
+        assert "✗ 1.1.2 Variance: " in terminal.wait_for(FOOTER)
+        terminal.type("n")
+        assert LATER in terminal.wait_for(FOOTER)
+        terminal.type("p")
+        assert "✗ 1.1.2 Variance: " in terminal.wait_for(FOOTER)
+        terminal.type("p")
+        assert "✗ 1.1.2 Variance: " in terminal.wait_for(FOOTER), "there is none before it"
+        terminal.type("q")
+        assert terminal.end() == 0
+
+
+def test_after_the_last_task_it_stays_and_n_goes_to_the_next_day(checkout):
+    save(checkout, WRONG)
+    with watching(checkout, "1.1.2", tasks="1.1.2") as terminal:
+        save(checkout, SOLVED)
+        page = terminal.wait_for(FOOTER)
+        assert "✓ 1.1.2 Variance: passed" in page
+        assert "All of it has passed.\nNext: n, or later: pdm run watch 1.1\n" in page
+        time.sleep(LINGER + 0.5)
+        terminal.type("n")
+        page = terminal.wait_for(FOOTER)
+        assert page.count("Watching") == 1  # nothing came before the key
+        assert "Watching week 1, day 1" in page
         terminal.type("q")
         assert terminal.end() == 0
 

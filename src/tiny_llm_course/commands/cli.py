@@ -22,6 +22,8 @@ SECTIONS = {
         "status": ".status:status",
         "hint": ".hint:hint",
         "case": ".case:case",
+        "history": ".history:history",
+        "quiz": ".quiz:quiz",
     },
     "When a task has passed, or will not": {
         "compare": ".compare.command:compare",

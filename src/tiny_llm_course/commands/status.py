@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 import click
 
 from ..course.nouns import Day, Task, Week
+from ..course.places import quiz_path
 from ..course.registry import load_course
 from ..course.selection import selected
+from ..learner import quizzes
 from ..learner.board import Standing, State, minutes_left, next_step, next_task, standings
 from ..terminal.screen import USUAL, columns, say
 from ..terminal.wrapping import cut
@@ -66,6 +68,9 @@ def _show_week(week: Week, board: Mapping[str, Standing], unfolded: set[tuple[in
         if (day.week, day.number) in unfolded:
             for task in day.tasks:
                 _show_task(task, board[task.id], width)
+            if quiz_path(day).is_file():
+                taken = quizzes.last_round(day)
+                say(f"      Quiz: {taken.words if taken else f'pdm run quiz {day.name}'}", dim=True)
 
 
 def _show_day(day: Day, board: Mapping[str, Standing], width: int) -> None:

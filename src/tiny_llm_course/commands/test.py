@@ -19,7 +19,7 @@ from ..grading.day import Ends, NothingSelected, grade_day
 from ..grading.own_settings import OWN_SETTINGS
 from ..grading.process import Limits
 from ..grading.report import Room, faults, report_heading, report_results, report_sum
-from ..learner import progress
+from ..learner import attempts, progress
 from ..paths import LEARNER, ROOT, SOLUTION
 from ..source.written import holds_stub
 from ..terminal.screen import say
@@ -94,7 +94,7 @@ def test(
             if len(by_day(tasks)) == 1:
                 raise
             continue  # -k may mean the checks of another day
-        remembered = progress.record(results) and remembered
+        remembered = attempts.record(results) and remembered
         broken = {place: fault for place, fault in faults(results).items() if place not in told}
         told |= broken.keys()
         if everything:

@@ -17,12 +17,13 @@ OUTPUT = "your output equals what you get when"
 class Claim:
     """That a program is as wrong as a known one, which has one mistake, or two at once.
 
-    Each mistake has a fact and a question. `here` says that no more than this case is known to be alike.
+    Each mistake has a fact, a question and a name. `here` says that no more than this case is known to be alike.
     """
 
     facts: list[str]
     questions: list[str]
     here: bool = False
+    names: list[str] = dataclasses.field(default_factory=list)
 
     def said(self, kind: Kind) -> str:
         """The facts, under a failure of a kind."""

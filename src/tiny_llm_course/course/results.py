@@ -31,6 +31,7 @@ class TaskResult:
     stub: bool = False  # nobody has finished it
     borrowed: bool = False
     on_reference: tuple[str, ...] = ()  # the tasks it uses that are borrowed
+    road: str = ""  # what was tried before, if this is the verdict that turns to passed
 
     @property
     def status(self) -> Status:

@@ -1,21 +1,24 @@
 """Recorded sessions: what a learner sees for a given state of the learner's files, compared in CI.
 
-`book/transcripts/scenarios.toml` says which tasks are solved, what is then edited, and what is typed. A scenario runs
-in a checkout of its own, so that the learner's own files are never touched.
+`book/transcripts/scenarios.toml` says which tasks are solved, what is then edited, and what is typed; perhaps in
+several steps, of which each begins where the one before has ended. A scenario runs in a checkout of its own, so that
+the learner's own files are never touched. Of dates and times every transcript has the same.
 """
 
 import dataclasses
 import difflib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ..course.registry import load_course
 from ..paths import COURSE, LEARNER, REGISTRY, ROOT, SOLUTION
@@ -24,6 +27,10 @@ from ..source.package import write_stubs
 FOLDER = Path("book", "transcripts")
 # What a course is made of, besides the learner's package.
 PARTS = ("*.md", "pyproject.toml", "benches", "book", "solutions", "tests/week*", REGISTRY.relative_to(ROOT).as_posix())
+
+
+WHEN = "2026-11-02 09:30"
+DATE = re.compile(r"\b\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\b")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,14 +43,30 @@ class Edit:
 
 
 @dataclasses.dataclass(frozen=True)
+class Step:
+    """What is edited, and then typed: commands, of which each is given the `answers`, a line each, to what it asks."""
+
+    typed: tuple[str, ...]
+    edits: tuple[Edit, ...] = ()
+    answers: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, table: dict[str, Any]) -> "Step":
+        """The step that a table of the file holds."""
+        edits = tuple(Edit(**edit) for edit in table.get("edits", ()))
+        return cls(tuple(table["typed"]), edits, tuple(table.get("answers", ())))
+
+
+@dataclasses.dataclass(frozen=True)
 class Scenario:
-    """A state of the learner's files, and what is typed. Tasks in `solved` start from the solution."""
+    """A state of the learner's files, what is typed, and what is done after it. `solved` start from the solution."""
 
     name: str
     typed: tuple[str, ...]
     solved: tuple[str, ...] = ()
     edits: tuple[Edit, ...] = ()
     root: Path = ROOT  # of the course
+    steps: tuple[Step, ...] = ()
 
     @property
     def file(self) -> Path:
@@ -59,7 +82,7 @@ def scenarios(root: Path = ROOT) -> tuple[Scenario, ...]:
     return tuple(
         Scenario(
             s["name"], tuple(s["typed"]), tuple(s.get("solved", ())),
-            tuple(Edit(**e) for e in s.get("edits", ())), root,
+            tuple(Edit(**e) for e in s.get("edits", ())), root, tuple(map(Step.read, s.get("steps", ()))),
         )
         for s in table["scenarios"]
     )  # fmt: skip
@@ -69,9 +92,12 @@ def play(scenario: Scenario) -> str:
     """Run a scenario and give its transcript: each command, what it printed, and its exit code."""
     with checkout_for(scenario) as checkout:
         transcript = []
-        for command in scenario.typed:
-            done = run(command, checkout)
-            transcript.append(f"$ pdm run {command}\n{done.stdout}[exit code {done.returncode}]\n")
+        for step in (Step(scenario.typed), *scenario.steps):
+            _edit(scenario.name, step.edits, checkout)
+            for command in step.typed:
+                done = run(command, checkout, step.answers)
+                printed = DATE.sub(lambda date: WHEN[: len(date[0])], done.stdout)
+                transcript.append(f"$ pdm run {command}\n{printed}[exit code {done.returncode}]\n")
     return "\n".join(transcript)
 
 
@@ -100,13 +126,13 @@ def environment(checkout: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONUTF8": "1", "PYTHONPATH": path, "TINY_LLM_ROOT": str(checkout)}
 
 
-def run(command: str, checkout: Path) -> subprocess.CompletedProcess[str]:
-    """Run one of the course's commands in a checkout; stdout and stderr come as one."""
+def run(command: str, checkout: Path, answers: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """Run one of the course's commands in a checkout, with lines to read; stdout and stderr come as one."""
     return subprocess.run(
         [sys.executable, "-m", "tiny_llm_course", *command.split()],
         cwd=checkout,
         env=environment(checkout),
-        stdin=subprocess.DEVNULL,
+        input="".join(f"{answer}\n" for answer in answers),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
@@ -135,10 +161,14 @@ def record(scenario: Scenario) -> bool:
 def _prepare(scenario: Scenario, checkout: Path) -> None:
     solution, package, registry = (checkout / path.relative_to(ROOT) for path in (SOLUTION, LEARNER, REGISTRY))
     write_stubs(solution, package, load_course(registry), scenario.solved)
-    for edit in scenario.edits:
-        file = package / edit.file
+    _edit(scenario.name, scenario.edits, checkout)
+
+
+def _edit(scenario: str, edits: Sequence[Edit], checkout: Path) -> None:
+    for edit in edits:
+        file = checkout / LEARNER.relative_to(ROOT) / edit.file
         text = file.read_text(encoding="utf-8") if file.exists() else ""
         if edit.find and edit.find not in text:
-            raise ValueError(f"scenario {scenario.name}: {edit.file} does not hold {edit.find!r}")
+            raise ValueError(f"scenario {scenario}: {edit.file} does not hold {edit.find!r}")
         changed = text.replace(edit.find, edit.put, 1) if edit.find else text + edit.put
         file.write_text(changed, encoding="utf-8")

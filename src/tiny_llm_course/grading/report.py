@@ -82,19 +82,20 @@ def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[
     for fault in broken.values():
         report_fault(fault)
     statuses = {result.status for result in results}
-    if room.several and not broken and len(results) > 1 and statuses in ({"passed"}, {"not started"}, {"borrowed"}):
+    alike = len(results) > 1 and statuses in ({"passed"}, {"not started"}, {"borrowed"})
+    if room.several and not broken and alike and not any(result.road for result in results):
         _report_alike(results)
         room.rows += len(results) - 1
         return
     for _, group in groupby(results, lambda r: _in_one_line(r) if room.several else r.task.id):
-        alike = list(group)
-        if len(alike) > 1:
-            mark, colour = MARKS[alike[0].status]
-            ids = ", ".join(result.task.id for result in alike)
-            say(f"{mark} {ids}: {verdict(alike[0])}", colour=colour, bold=alike[0].status == "failed")
-            room.rows += len(alike) - 1
+        members = list(group)
+        if len(members) > 1:
+            mark, colour = MARKS[members[0].status]
+            ids = ", ".join(result.task.id for result in members)
+            say(f"{mark} {ids}: {verdict(members[0])}", colour=colour, bold=members[0].status == "failed")
+            room.rows += len(members) - 1
         else:
-            report_task(alike[0], package, room)
+            report_task(members[0], package, room)
     room.rows -= sum(1 + len(facts(fault)) for fault in broken.values())
     if not room.several:
         _report_references(results)
@@ -188,6 +189,8 @@ def report_task(result: TaskResult, package: str, room: Room | None = None) -> N
     say(line, colour=colour, bold=result.status == "failed")
     for detail in details:
         detail()
+    if result.road and (room is None or room.takes(1)):
+        say(f"    {result.road} · pdm run history {result.task.id}")
 
 
 def _details(result: TaskResult, package: str) -> list[Line]:

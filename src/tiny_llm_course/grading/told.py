@@ -198,7 +198,8 @@ def diagnose(checks: Checks, package: Path, until: float) -> Told:
 
 
 def _claim(program: Variant, here: bool = False) -> Claim:
-    return Claim([m.fact for m in program.mistakes], [m.question for m in program.mistakes], here)
+    mistakes = program.mistakes
+    return Claim([m.fact for m in mistakes], [m.question for m in mistakes], here, [m.name for m in mistakes])
 
 
 def _stops(failure: Failure | None) -> bool:

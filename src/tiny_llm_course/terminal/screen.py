@@ -12,6 +12,7 @@ from .wrapping import excerpt, wrapped
 USUAL = 80  # columns of a terminal that does not say how many it has
 STYLES = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
 BOLD, DIM = 1, 2
+DIFFERENCE = {"+": "green", "-": "red", "@": "cyan"}  # the colours of a difference's lines, by their first character
 
 
 def say(

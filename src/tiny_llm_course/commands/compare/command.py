@@ -85,7 +85,7 @@ def _must_pass(task: Task) -> None:
 
 
 def _listing(title: str, package: Path, task: Task) -> Listing:
-    from .excerpts import NoSuchCode, code_of
+    from ...source.excerpts import NoSuchCode, code_of
 
     source, missing = None, ""
     try:
@@ -97,13 +97,13 @@ def _listing(title: str, package: Path, task: Task) -> Listing:
 
 def _others(variants: "Variants") -> list[Listing]:
     """The accepted programs of a task that stand in one place, by their names."""
-    from .excerpts import NoSuchCode, code_of_variant
+    from ...source.excerpts import NoSuchCode, code_of_variant
 
     file = variants_path(variants.task)
     found = []
     for variant in variants.accepted_programs:
         try:
-            line, source = code_of_variant(file, variant)
+            line, source = code_of_variant(file, variant.name)
         except NoSuchCode:
             continue  # made by another function, of parts: nothing to read in one place
         found.append(Listing(variant.name, f"{file.relative_to(ROOT).as_posix()}:{line}", source))

@@ -2,6 +2,7 @@
 
 import datetime
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from ...course.registry import UsageError
 from ...course.results import TaskResult
 from ...course.selection import by_day, selected
 from ...grading.day import Ends, grade_day
-from ...learner import progress
+from ...learner import attempts, progress
 from ...terminal.screen import say
 from .. import out_file
 from ..options import names_of_tasks
@@ -29,8 +30,15 @@ POINTS = ("difficulty", "minutes")
 @click.option(
     "--points", type=click.Choice(POINTS), default=POINTS[0], show_default=True, help="What a passed task counts."
 )
+@click.option("--history", is_flag=True, help="Add the attempts at each task, in json: see above.")
 def export(
-    names: tuple[str, ...], form: str | None, out: Path | None, week: int | None, day: int | None, points: str
+    names: tuple[str, ...],
+    form: str | None,
+    out: Path | None,
+    week: int | None,
+    day: int | None,
+    points: str,
+    history: bool,
 ) -> int:
     """Grade the course (or the named tasks, days or weeks) and write the verdicts for a class.
 
@@ -38,9 +46,14 @@ def export(
     it has passed, nothing before, and nothing if it is borrowed; one that cannot be run here counts neither
     for nor against. Hashes of the graded files and of the tests are
     included. The exit code is 0 when the verdicts are written, whatever they are.
+
+    What pdm run history shows is in no export, unless you say --history: then the json has the attempts at each task
+    that are remembered, each with its time, verdict, message, the known mistakes that were named, and your code.
     """
     if form is None:
         raise UsageError(f"Say which format ({', '.join(FORMS)}):", "pdm run export --format junit --out verdicts.xml")
+    if history and form != "json":
+        raise UsageError(f"{form} has no place for attempts; json has:", "pdm run export --format json --history")
     if out is not None:
         out_file.must_be_writable(out, "export", formats.is_export)
     tasks = selected(names, week, day, f"export --format {form}")
@@ -48,6 +61,8 @@ def export(
     borrowed = progress.borrowed()
     ends = Ends()
     days = [_graded(the_day, its_tasks, points, borrowed, ends) for the_day, its_tasks in by_day(tasks)]
+    if history:
+        days = [_with_attempts(graded) for graded in days]
     text = formats.FORMATS[form](days, provenance.of(begun.isoformat()))
     if out is None:
         click.echo(text, nl=False)
@@ -62,6 +77,11 @@ def export(
     written = f"{out}: " if out else ""
     say(f"{written}{counted}, {score} of {most} point{'s' * (most != 1)}", err=True)
     return 0
+
+
+def _with_attempts(graded: GradedDay) -> GradedDay:
+    verdicts = (replace(verdict, attempts=tuple(attempts.of_task(verdict.task))) for verdict in graded.verdicts)
+    return replace(graded, verdicts=tuple(verdicts))
 
 
 def _graded(day: Day, tasks: list[Task], points: str, borrowed: frozenset[str], ends: Ends) -> GradedDay:

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 from ...course.nouns import Day
 from ...course.places import day_files, name_of
+from ...learner.attempts import Attempt
 from .provenance import Provenance
 from .verdicts import GradedDay, Verdict, clean
 
@@ -115,6 +116,17 @@ def _task(verdict: Verdict) -> dict[str, Any]:
         "message": verdict.message,
         "details": verdict.details,
         "prints": verdict.prints,
+        **({} if verdict.attempts is None else {"attempts": [_attempt(attempt) for attempt in verdict.attempts]}),
+    }
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "time": attempt.time,
+        "status": attempt.status,
+        "message": clean(attempt.headline),
+        "mistakes": [dataclasses.asdict(mistake) for mistake in attempt.mistakes],
+        "code": clean(attempt.code),
     }
 
 

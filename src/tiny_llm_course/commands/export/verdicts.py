@@ -6,6 +6,7 @@ from ...course.nouns import Day, Task
 from ...course.registry import load_course
 from ...course.results import TaskResult
 from ...grading.words import few
+from ...learner.attempts import Attempt
 
 # What XML 1.0 cannot hold, and what a terminal or a web page would act on.
 KEPT_CONTROLS = "\t\n"
@@ -25,6 +26,7 @@ class Verdict:
     details: str
     prints: str
     not_here: int = 0  # checks that cannot be run here
+    attempts: tuple[Attempt, ...] | None = None  # those that are remembered; None if nobody has asked for them
 
 
 @dataclasses.dataclass(frozen=True)

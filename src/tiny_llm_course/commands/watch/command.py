@@ -16,9 +16,12 @@ from ..options import Finite, names_of_tasks
 def watch(names: tuple[str, ...], week: int | None, day: int | None, poll: bool, time_limit: float | None) -> int:
     """Grade on every save a day (1.2, or --week 1 --day 2), a task or a week; by default the first unfinished day.
 
-    Only what has changed is graded again. Keys: h hint, n next task, l list, q quit, Enter runs all again.
+    Only what has changed is graded again. When the task that you see passes, the next one comes after a second: n goes
+    there at once, p stays. After a day's last task, n goes to the next day. Keys: h hint, n next task, p the task
+    before, l list, q quit, Enter runs all again.
     """
-    from .session import Session, unfinished_day
+    from .session import Session
+    from .work import unfinished_day
 
     if names or week is not None or day is not None:
         tasks = list(selected(names, week, day, "watch"))

@@ -10,14 +10,15 @@ from collections.abc import Callable, Sequence
 from ...course.nouns import Task
 from ...course.results import TaskResult
 from ...doctor.missing import restoring
-from ...grading.report import MARKS
+from ...grading.report import MARKS, report_task
 from ...grading.words import verdict
-from ...paths import LEARNER
+from ...paths import LEARNER, ROOT
 from ...terminal.screen import USUAL, columns, say
 
-KEYS = "h hint · n next task · l list · q quit · Enter runs all again"
-KEYS_IN_SHORT = "h hint n next l list q quit Enter all"
+KEYS = "h hint · n next task · p back · l list · q quit · Enter runs all again"
+KEYS_IN_SHORT = "h hint n next p back l list q quit"
 NOT_GRADED = "not graded yet"
+PACKAGE = LEARNER.relative_to(ROOT).as_posix()
 
 
 class _Page(io.StringIO):
@@ -71,6 +72,19 @@ def board(tasks: Sequence[Task], results: dict[str, TaskResult]) -> None:
             say(f"{mark} {task.label}: {verdict(results[task.id])}", colour=colour)
         else:
             say(f"○ {task.label}: {NOT_GRADED}")
+
+
+def all_done(results: Sequence[TaskResult], following: Sequence[Task], keys: bool) -> None:
+    """Print that nothing is left to do here, and which tasks are next."""
+    if borrowed := [result.task.id for result in results if result.status == "borrowed"]:
+        say(f"⇢ {', '.join(borrowed)}: borrowed, and not graded (pdm run return {borrowed[0]})", colour="yellow")
+    absent = [result for result in results if result.status == "not run here"]
+    for result in absent:
+        report_task(result, PACKAGE)
+    if len(borrowed) + len(absent) < len(results):
+        say("The rest has passed." if borrowed or absent else "All of it has passed.", colour="green")
+    if following:
+        say(f"Next: {'n, or later: ' if keys else ''}pdm run watch {load_course().day_of(following[0]).name}")
 
 
 def problems(lines: Sequence[str], tasks: Sequence[Task]) -> None:

@@ -29,11 +29,12 @@ Reading = Callable[[Record, str], str]  # from a record, and what is chosen of i
 
 @dataclass(frozen=True)
 class Option:
-    """One answer to choose, with its explanation."""
+    """One answer to choose, with its explanation, and for a wrong one the name of the mistake that gives it."""
 
     text: str
     right: bool
     explanation: str
+    mistake: str = ""
 
 
 class Question(Protocol):
@@ -161,7 +162,7 @@ def _in_order(question: str, right: tuple[str, str], wrong: dict[str, tuple[str,
         if same := [option for option in found if option.text == text]:
             whose = "right" if same[0].right else "of another mistake"
             raise ValueError(f"{question[:40]!r}: the answer of {name!r}, {text}, is {whose}")
-        found.append(Option(text, False, explanation))
+        found.append(Option(text, False, explanation, name))
     return sorted(found, key=lambda option: hashlib.sha256((question + option.text).encode()).digest())
 
 

@@ -1,15 +1,14 @@
-"""The code of one task as `compare` shows it: the definition and its private helpers, without their docstrings."""
+"""The code of one task as a reader wants it: the definition and its private helpers, without their docstrings."""
 
 import ast
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-from ...course.nouns import Target
-from ...source.names import with_helpers
-from ...source.text import Definition, Edit, Text, decorated_line, definitions, docstring, end_line
-from ...source.written import region
-from ...testkit.variants import Variant
+from ..course.nouns import Target
+from .names import with_helpers
+from .text import Definition, Edit, Text, decorated_line, definitions, docstring, end_line
+from .written import region
 
 
 class NoSuchCode(Exception):
@@ -34,16 +33,16 @@ def code_of(package: Path, target: Target) -> str:
     return _excerpt(text, with_helpers(known, target.name))
 
 
-def code_of_variant(file: Path, variant: Variant) -> tuple[int, str]:
-    """The source of a known program, and the line that it begins on, by the name its decorator gives it."""
+def code_of_variant(file: Path, name: str) -> tuple[int, str]:
+    """The source of a known program, and the line that it begins on, by the name that its decorator gives it."""
     text = _read(file)
     for node in text.tree.body:
         for decorator in node.decorator_list if isinstance(node, Definition) else ():
             arguments = [a.value for a in getattr(decorator, "args", ()) if isinstance(a, ast.Constant)]
-            if arguments == [variant.name]:
+            if arguments == [name]:
                 assert isinstance(node, Definition)
                 return node.lineno, _excerpt(text, [node], decorators=False)
-    raise NoSuchCode(f"{file.name} defines no {variant.name}")
+    raise NoSuchCode(f"{file.name} defines no {name}")
 
 
 def _read(file: Path) -> Text:
