@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ...course.nouns import Task
+from ...course.registry import load_course
 from ...course.results import TaskResult
 from ...doctor.missing import restoring
 from ...grading.report import MARKS, report_task
