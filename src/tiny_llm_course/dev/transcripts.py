@@ -7,6 +7,7 @@ in a checkout of its own, so that the learner's own files are never touched.
 import dataclasses
 import difflib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -103,7 +104,7 @@ def environment(checkout: Path) -> dict[str, str]:
 def run(command: str, checkout: Path) -> subprocess.CompletedProcess[str]:
     """Run one of the course's commands in a checkout; stdout and stderr come as one."""
     return subprocess.run(
-        [sys.executable, "-m", "tiny_llm_course", *command.split()],
+        [sys.executable, "-m", "tiny_llm_course", *shlex.split(command)],
         cwd=checkout,
         env=environment(checkout),
         stdin=subprocess.DEVNULL,

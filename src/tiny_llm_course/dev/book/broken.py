@@ -1,0 +1,40 @@
+"""What a known mistake changes in the solution, for the chapters that put it into the engine."""
+
+import difflib
+import re
+import textwrap
+
+from ...course.nouns import Task
+from ...course.registry import load_course
+from ...programs.patched import source_of
+from ...testkit.variants import load_variants
+from ..transcripts import scenarios
+from .parts import Parts
+
+MISTAKE = re.compile(r"--mistake (\d+\.\d+\.\d+):(\S+)")
+
+
+def broken_parts() -> Parts:
+    """The lines that differ, for each mistake that a recorded command puts into the engine: parts of its task's day.
+
+    Raises:
+        ValueError: there is no such mistake, or it is no change of the solution.
+    """
+    parts: Parts = {}
+    for id, name in MISTAKE.findall("\n".join(line for scenario in scenarios() for line in scenario.typed)):
+        task = load_course().task(id)
+        parts[f"{task.week}.{task.day}", f"mistake-{task.number}-{name}"] = _lines_that_differ(task, name)
+    return parts
+
+
+def _lines_that_differ(task: Task, name: str) -> str:
+    edits = next((known.edits for known in load_variants(task).wrong_programs if known.name == name), ())
+    if not edits:
+        raise ValueError(f"task {task.id} has no known mistake {name!r} that is a change of the solution")
+    before, after = (source_of(task.program, some).split("\n") for some in ((), edits))
+    changed = [
+        line for line in difflib.unified_diff(before, after, n=0, lineterm="") if line[:2] not in ("--", "++", "@@")
+    ]
+    bare = textwrap.dedent("\n".join(line[1:] for line in changed)).split("\n")
+    listed = "\n".join(f"{line[0]} {text}".rstrip() for line, text in zip(changed, bare, strict=True))
+    return f"```diff\n{listed}\n```\n"

@@ -1,0 +1,167 @@
+"""An engine with a known mistake in it beside the same one without: what each writes, and what the mistake costs."""
+
+import dataclasses
+import math
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from ..checkpoints.held_out import HeldOut, Tokens, shipped_stories
+from ..course.nouns import Task
+from ..course.places import name_of
+from ..course.registry import UsageError
+from ..grading.diagnosis import first_line
+from ..paths import ROOT
+from ..programs.packages import SOLUTION_NAME, LearnerError, installed
+from ..testkit.variants import Variant, load_variants
+from .engine import Engine, Sampling
+from .judging import as_rows, nats_per_token
+from .mistakes import in_bits
+
+TOKENS = 100  # of a text, if nothing else is asked for
+SECONDS = 3.0  # that it takes then
+LEAST = 16  # tokens that it has, however slow the machine is
+STORIES = 4  # that the bits are of
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """What an engine wrote, in how many tokens, whether it ended by itself, and what stopped it, if something did."""
+
+    text: str
+    tokens: int
+    ended: bool = False
+    stopped: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bits:
+    """How well an engine predicts the held-out stories, or why that cannot be said."""
+
+    per_byte: float = math.nan
+    choices: float = math.nan  # so many tokens, all equally likely, would be as hard to guess
+    why_not: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Both engines; `broken_bits` is None where the mistake has no part in them."""
+
+    right: Written
+    broken: Written
+    most: int  # tokens of either text
+    bits: Bits
+    broken_bits: Bits | None
+
+
+class Breaker:
+    """Runs an engine, then the same one with a mistake."""
+
+    def __init__(self, make: Callable[[], Engine], prompt: str, most: int | None, sampling: Sampling) -> None:
+        """Make the right engine.
+
+        Args:
+            make: builds one.
+            prompt: what both continue.
+            most: tokens of a text; None for TOKENS, or as many as SECONDS are enough for.
+            sampling: with a seed.
+        """
+        self._make, self._prompt, self._most, self._sampling = make, prompt, most, sampling
+        self.engine = make()
+        self._package = self.engine.package_name
+
+    def compare(self, task: Task, mistake: Variant, note: Callable[[str], None]) -> Comparison:
+        """Run both; `note` is told what is being done.
+
+        Raises:
+            LearnerError: the engine fails without any mistake.
+        """
+        note("The right engine writes ...")
+        right = self._written(self.engine, self._most or TOKENS, None if self._most else SECONDS)
+        most = self._most or (TOKENS if right.ended else right.tokens)
+        note("... and reads held-out stories.")
+        stories = shipped_stories()[:STORIES]
+        rows = as_rows(self.engine, stories)
+        bits = _bits(self.engine, rows, rows)
+        note("The engine with the mistake writes ...")
+        broken, broken_bits = self._with(task, mistake, self._package, most, stories, rows, note)
+        if self._package != SOLUTION_NAME and broken.stopped:
+            # Perhaps only since the mistake was written for our classes, and has met the learner's.
+            again = self._with(task, mistake, SOLUTION_NAME, most, stories, rows, note)
+            broken, broken_bits = (broken, broken_bits) if again[0].stopped else again
+        return Comparison(right, broken, most, bits, broken_bits)
+
+    def _with(
+        self, task: Task, mistake: Variant, made_of: str, most: int, stories: list[str], rows: HeldOut,
+        note: Callable[[str], None],
+    ) -> tuple[Written, Bits | None]:  # fmt: skip
+        known = load_variants(task, made_of)
+        program = next(variant.program for variant in known.wrong_programs if variant.name == mistake.name)
+        with installed(task.program, program, self._package):
+            try:
+                engine = self._make()
+            except (LearnerError, UsageError) as error:
+                why = _stopped(error)
+                return Written(self._prompt, 0, stopped=why), Bits(why_not=why)
+            written = self._written(engine, most, None, broken=True)
+            if task.id not in in_bits(engine.stage):
+                return written, None
+            note("... and reads the stories.")
+            return written, self._judged(engine, stories, rows)
+
+    def _written(self, engine: Engine, most: int, seconds: float | None, broken: bool = False) -> Written:
+        """What an engine writes. With `broken`, what it raises is a part of that."""
+        said = [self._prompt]
+        answer = None
+        try:
+            sampler = engine.sampler(self._sampling)
+            answer = engine.answer(engine.encode(self._prompt), most, sampler)
+            for piece in answer.pieces:
+                said.append(piece)
+                slow = seconds is not None and answer.tokens >= LEAST and answer.pace.seconds > seconds
+                if slow or answer.tokens > most + TOKENS:  # the mistake may be that a text does not end
+                    break
+        except (LearnerError, UsageError) as error:
+            if not broken:
+                raise
+            return Written("".join(said), answer.tokens if answer else 0, stopped=_stopped(error))
+        return Written("".join(said), answer.tokens, answer.stopped == "end of text")
+
+    def _judged(self, engine: Engine, stories: list[str], rows: HeldOut) -> Bits:
+        try:
+            own = as_rows(engine, stories)
+            if _spelled(self.engine, own.rows) != _spelled(self.engine, rows.rows):
+                return Bits(why_not="its tokens spell other texts than the stories")
+            return _bits(engine, rows, own)
+        except (LearnerError, UsageError) as error:
+            return Bits(why_not=_stopped(error))
+
+
+def _bits(engine: Engine, rows: HeldOut, own: HeldOut) -> Bits:
+    """`rows` are the right tokens: for a tokenizer with a mistake, choices are still counted for each of those."""
+    if not own.rows:
+        return Bits(why_not=f"no story fits into its context of {engine.context_length} tokens")
+    nats = nats_per_token(engine, own.rows)
+    if not math.isfinite(nats):
+        return Bits(why_not="the logits are NaN or infinite")
+    return Bits(own.bits_per_byte(nats), math.exp(min(nats * own.predicted / rows.predicted, 700)))
+
+
+def _spelled(engine: Engine, rows: list[Tokens]) -> list[bytes]:
+    spelling: dict[int, bytes] = engine.tokenizer.token_bytes
+    return [b"".join(spelling.get(token, b"") for token in row.tolist()) for row in rows]
+
+
+def _stopped(error: Exception) -> str:
+    """What stopped an engine, and where: a line."""
+    cause = error.__cause__
+    if cause is None:
+        return str(error).splitlines()[0].partition(": ")[2] or str(error)
+    frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _ours(frame.filename)]
+    where = f", at {name_of(Path(frames[-1].filename))}:{frames[-1].lineno}" if frames else ""
+    return f"{type(cause).__name__}: {first_line(cause)}{where}"
+
+
+def _ours(file: str) -> bool:
+    path = Path(file)
+    return path.is_relative_to(ROOT) and "tiny_llm_course" not in path.parts and ".venv" not in path.parts
