@@ -75,7 +75,7 @@ def generate(
         typed = {name: value for name, value in typed.items() if name not in ("prompt", "mistake")}
         return generate_with(mistake, PROMPT if prompt is None else prompt, which, max_tokens, settings, typed)
     if prompt is None:
-        raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
+        raise click.MissingParameter(ctx=ctx, param_type="argument", param_hint="'PROMPT'")
     runner = engine.load_engine(model, solution, dtype, stage)
     return talk.generate(runner, prompt, max_tokens, settings)
 

@@ -59,9 +59,10 @@ def generate_with(
 
     if sampling.seed is None:
         sampling = dataclasses.replace(sampling, seed=SEED)
-    breaker = broken.Breaker(prepared(**engine), prompt, most, sampling)
+    note = talk.note if sys.stderr.isatty() else lambda line: None
+    breaker = broken.Breaker(prepared(**engine), prompt, most, sampling, note)
     talk.note_borrowed(breaker.engine)
-    found = breaker.compare(task, chosen, talk.note if sys.stderr.isatty() else lambda line: None)
+    found = breaker.compare(task, chosen.name)
     _show(task, chosen, found)
     say()
     say(f"Again: {again(f'{task.id}:{chosen.name}', seed=sampling.seed, max_tokens=found.most)}")

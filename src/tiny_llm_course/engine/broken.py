@@ -13,7 +13,7 @@ from ..course.registry import UsageError
 from ..grading.diagnosis import first_line
 from ..paths import ROOT
 from ..programs.packages import SOLUTION_NAME, LearnerError, installed
-from ..testkit.variants import Variant, load_variants
+from ..testkit.variants import Program, load_variants
 from .engine import Engine, Sampling
 from .judging import as_rows, nats_per_token
 from .mistakes import in_bits
@@ -57,7 +57,9 @@ class Comparison:
 class Breaker:
     """Runs an engine, then the same one with a mistake."""
 
-    def __init__(self, make: Callable[[], Engine], prompt: str, most: int | None, sampling: Sampling) -> None:
+    def __init__(
+        self, make: Callable[[], Engine], prompt: str, most: int | None, sampling: Sampling, note: Callable[[str], None]
+    ) -> None:
         """Make the right engine.
 
         Args:
@@ -65,39 +67,40 @@ class Breaker:
             prompt: what both continue.
             most: tokens of a text; None for TOKENS, or as many as SECONDS are enough for.
             sampling: with a seed.
+            note: is told what is being done.
         """
-        self._make, self._prompt, self._most, self._sampling = make, prompt, most, sampling
+        self._make, self._prompt, self._most, self._sampling, self._note = make, prompt, most, sampling, note
         self.engine = make()
-        self._package = self.engine.package_name
+        self._stories = shipped_stories()[:STORIES]
 
-    def compare(self, task: Task, mistake: Variant, note: Callable[[str], None]) -> Comparison:
-        """Run both; `note` is told what is being done.
+    def compare(self, task: Task, mistake: str) -> Comparison:
+        """Run both.
 
         Raises:
             LearnerError: the engine fails without any mistake.
         """
-        note("The right engine writes ...")
+        self._note("The right engine writes ...")
         right = self._written(self.engine, self._most or TOKENS, None if self._most else SECONDS)
         most = self._most or (TOKENS if right.ended else right.tokens)
-        note("... and reads held-out stories.")
-        stories = shipped_stories()[:STORIES]
-        rows = as_rows(self.engine, stories)
+        self._note("... and reads held-out stories.")
+        rows = as_rows(self.engine, self._stories)
         bits = _bits(self.engine, rows, rows)
-        note("The engine with the mistake writes ...")
-        broken, broken_bits = self._with(task, mistake, self._package, most, stories, rows, note)
-        if self._package != SOLUTION_NAME and broken.stopped:
-            # Perhaps only since the mistake was written for our classes, and has met the learner's.
-            again = self._with(task, mistake, SOLUTION_NAME, most, stories, rows, note)
-            broken, broken_bits = (broken, broken_bits) if again[0].stopped else again
+        # Made of the solution, if it is stopped only since it was written for our classes and has met the learner's.
+        for package in dict.fromkeys((self.engine.package_name, SOLUTION_NAME)):
+            try:
+                program = _made(task, mistake, package)
+            except Exception:  # a file of the learner's is not as the known programs import it
+                if package == SOLUTION_NAME:
+                    raise
+                continue
+            self._note("The engine with the mistake writes ...")
+            broken, broken_bits = self._with(program, task, most, rows)
+            if not broken.stopped:
+                break
         return Comparison(right, broken, most, bits, broken_bits)
 
-    def _with(
-        self, task: Task, mistake: Variant, made_of: str, most: int, stories: list[str], rows: HeldOut,
-        note: Callable[[str], None],
-    ) -> tuple[Written, Bits | None]:  # fmt: skip
-        known = load_variants(task, made_of)
-        program = next(variant.program for variant in known.wrong_programs if variant.name == mistake.name)
-        with installed(task.program, program, self._package):
+    def _with(self, program: Program, task: Task, most: int, rows: HeldOut) -> tuple[Written, Bits | None]:
+        with installed(task.program, program, self.engine.package_name):
             try:
                 engine = self._make()
             except (LearnerError, UsageError) as error:
@@ -106,8 +109,8 @@ class Breaker:
             written = self._written(engine, most, None, broken=True)
             if task.id not in in_bits(engine.stage):
                 return written, None
-            note("... and reads the stories.")
-            return written, self._judged(engine, stories, rows)
+            self._note("... and reads the stories.")
+            return written, self._judged(engine, rows)
 
     def _written(self, engine: Engine, most: int, seconds: float | None, broken: bool = False) -> Written:
         """What an engine writes. With `broken`, what it raises is a part of that."""
@@ -127,14 +130,18 @@ class Breaker:
             return Written("".join(said), answer.tokens if answer else 0, stopped=_stopped(error))
         return Written("".join(said), answer.tokens, answer.stopped == "end of text")
 
-    def _judged(self, engine: Engine, stories: list[str], rows: HeldOut) -> Bits:
+    def _judged(self, engine: Engine, rows: HeldOut) -> Bits:
         try:
-            own = as_rows(engine, stories)
+            own = as_rows(engine, self._stories)
             if _spelled(self.engine, own.rows) != _spelled(self.engine, rows.rows):
                 return Bits(why_not="its tokens spell other texts than the stories")
             return _bits(engine, rows, own)
         except (LearnerError, UsageError) as error:
             return Bits(why_not=_stopped(error))
+
+
+def _made(task: Task, mistake: str, package: str) -> Program:
+    return next(known.program for known in load_variants(task, package).wrong_programs if known.name == mistake)
 
 
 def _bits(engine: Engine, rows: HeldOut, own: HeldOut) -> Bits:
