@@ -36,7 +36,7 @@ from tiny_llm_course.checkpoints.chat_template import render_chat
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
 from tiny_llm_course.checkpoints.held_out import HeldOut, shipped_stories
 from tiny_llm_course.engine.engine import Engine
-from tiny_llm_course.engine.judging import as_rows, nats_per_token
+from tiny_llm_course.engine.judging import as_rows, mark_of, nats_per_token
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 from tiny_llm_course.training.conversations import topics, words_for_things
 from tiny_llm_course.training.packing import held_out
@@ -113,7 +113,7 @@ def counted(seen: list[str], unseen: list[str]) -> dict[str, Any]:
 def judged(folder: Path, unseen: list[str]) -> dict[str, Any]:
     """A model in the course's engine, in float32."""
     engine = Engine(load_checkpoint(folder, mx.float32), solution=True)
-    judges = as_rows(engine, unseen)
+    judges = as_rows(engine, unseen, mark_of(engine))
     size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     weights = sum(w.size for w in engine.checkpoint.weights.values())
     found = row(folder.name, weights, size, judges, nats_per_token(engine, judges.rows))

@@ -17,7 +17,7 @@ from kneser_ney import KneserNey
 from tiny_llm_course.checkpoints.chat_template import render_chat
 from tiny_llm_course.checkpoints.held_out import shipped_stories
 from tiny_llm_course.engine.engine import Sampling, load_engine
-from tiny_llm_course.engine.judging import as_rows, nats_per_token
+from tiny_llm_course.engine.judging import as_rows, mark_of, nats_per_token
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 
 DRAFT = MODELS / "tiny-qwen3-draft"
@@ -212,7 +212,7 @@ def test_the_bits_of_the_stories_that_ship(folder):
     bench = json.loads((MODELS / "bench.json").read_text(encoding="utf-8"))["shipped"]
     recorded = next(row for row in bench["models"] if row["name"] == folder.name)
     engine, stories = load_engine(str(folder), solution=True, dtype="float32"), shipped_stories()
-    rows = as_rows(engine, stories)
+    rows = as_rows(engine, stories, mark_of(engine))
     assert len(rows.rows) == len(stories) == bench["held_out"]
     assert rows.bits_per_byte(nats_per_token(engine, rows.rows)) == pytest.approx(recorded["bits_per_byte"], abs=5e-4)
 

@@ -30,7 +30,7 @@ def test_about_twenty_most_of_them_short_and_some_long(lengths):
     assert 18 <= len(STORIES) <= 24
     assert len(set(STORIES)) == len(STORIES)
     assert sum(60 <= length <= 250 for length in lengths) >= 15
-    assert 2 <= sum(length > 500 for length in lengths) <= 3
+    assert 2 <= sum(length > 450 for length in lengths) <= 3
     assert max(lengths) < load_checkpoint(EMBEDDED_MODEL).config["max_position_embeddings"] / 2
 
 

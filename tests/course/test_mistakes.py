@@ -57,6 +57,11 @@ def test_a_mistake_in_the_model_costs_bits_and_the_right_engine_is_there_again(c
     assert second.broken.text != second.right.text
 
 
+@pytest.mark.parametrize(("mistake", "ahead"), [("1.5.3:no-causal-mask", True), ("1.1.2:no-scale", False)])
+def test_whoever_reads_the_answers_is_told(compare, mistake, ahead):
+    assert compare(mistake).broken_bits.ahead is ahead
+
+
 def test_one_that_this_engine_never_meets_changes_nothing(compare):
     found = compare("1.3.3:no-biases")
     assert found.broken == found.right
@@ -87,9 +92,9 @@ def test_tokens_that_spell_something_else_have_no_bits(compare):
     assert found.broken_bits.why_not == "its tokens spell other texts than the stories"
 
 
-def test_other_tokens_that_spell_the_same_have_bits(compare):
-    found = compare("1.6.3:no-merges")
-    assert math.isfinite(found.broken_bits.per_byte)
+@pytest.mark.parametrize("mistake", ["1.6.3:no-merges", "1.6.3:specials-as-text"])
+def test_other_tokens_that_spell_the_same_have_bits(compare, mistake):
+    assert math.isfinite(compare(mistake).broken_bits.per_byte)
 
 
 def test_a_text_without_an_end_is_ended(compare):

@@ -142,8 +142,14 @@ def _bits(task: "Task", found: "Comparison", same_text: bool) -> list[str]:
         again = found.broken.stopped == broken.why_not
         return [f"{measure}: {_number(right)} right, none with the mistake{'' if again else f': {broken.why_not}'}."]
     if abs(right.per_byte - broken.per_byte) >= ALIKE:
+        cost = f"{measure}: {_number(right)} right, {_number(broken)} with the mistake."
+        if broken.ahead:
+            return [
+                cost,
+                "That flatters it: what it says of a token depends on later ones, so it has read the answers.",
+            ]
         return [
-            f"{measure}: {_number(right)} right, {_number(broken)} with the mistake.",
+            cost,
             f"The right engine guesses as if among {_choices(right)} equally likely tokens, this one among "
             f"{_choices(broken)}.",
         ]

@@ -15,7 +15,7 @@ from ..paths import ROOT
 from ..programs.packages import SOLUTION_NAME, LearnerError, installed
 from ..testkit.variants import Program, load_variants
 from .engine import Engine, Sampling
-from .judging import as_rows, nats_per_token
+from .judging import as_rows, mark_of, nats_per_token, reads_ahead
 from .mistakes import in_bits
 
 TOKENS = 100  # of a text, if nothing else is asked for
@@ -40,6 +40,7 @@ class Bits:
 
     per_byte: float = math.nan
     choices: float = math.nan  # so many tokens, all equally likely, would be as hard to guess
+    ahead: bool = False  # the answers were read: later tokens have a part in what it says of earlier ones
     why_not: str = ""
 
 
@@ -71,7 +72,7 @@ class Breaker:
         """
         self._make, self._prompt, self._most, self._sampling, self._note = make, prompt, most, sampling, note
         self.engine = make()
-        self._stories = shipped_stories()[:STORIES]
+        self._stories, self._mark = shipped_stories()[:STORIES], mark_of(self.engine)
 
     def compare(self, task: Task, mistake: str) -> Comparison:
         """Run both.
@@ -83,7 +84,7 @@ class Breaker:
         right = self._written(self.engine, self._most or TOKENS, None if self._most else SECONDS)
         most = self._most or (TOKENS if right.ended else right.tokens)
         self._note("... and reads held-out stories.")
-        rows = as_rows(self.engine, self._stories)
+        rows = as_rows(self.engine, self._stories, self._mark)
         bits = _bits(self.engine, rows, rows)
         # Made of the solution, if it is stopped only since it was written for our classes and has met the learner's.
         for package in dict.fromkeys((self.engine.package_name, SOLUTION_NAME)):
@@ -132,10 +133,11 @@ class Breaker:
 
     def _judged(self, engine: Engine, rows: HeldOut) -> Bits:
         try:
-            own = as_rows(engine, self._stories)
+            own = as_rows(engine, self._stories, self._mark)
             if _spelled(self.engine, own.rows) != _spelled(self.engine, rows.rows):
                 return Bits(why_not="its tokens spell other texts than the stories")
-            return _bits(engine, rows, own)
+            bits = _bits(engine, rows, own)
+            return bits if bits.why_not else dataclasses.replace(bits, ahead=reads_ahead(engine, own.rows[0]))
         except (LearnerError, UsageError) as error:
             return Bits(why_not=_stopped(error))
 

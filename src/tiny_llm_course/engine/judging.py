@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 AT_ONCE = 4  # rows that are computed side by side, where there are so many cores
+SAME = 1e-3  # how far logits may differ that were computed beside others, as a share of the largest; float16 needs it
 
 
-def as_rows(engine: "Engine", stories: Sequence[str]) -> HeldOut:
-    """Stories as the tokens of an engine's tokenizer; only those that fit into its context.
+def mark_of(engine: "Engine") -> str:
+    """What stands before and after a story; nothing where it is not one token, so that no story's first is predicted."""
+    return END if len(engine.encode(END)) == 1 else ""
 
-    A tokenizer that does not know the mark of an end has rows without it: their first token is not predicted.
-    """
-    mark = END if len(engine.encode(END)) == 1 else ""
+
+def as_rows(engine: "Engine", stories: Sequence[str], mark: str) -> HeldOut:
+    """Stories as the tokens of an engine's tokenizer; only those that fit into its context."""
     encoded = [(story, engine.encode(f"{mark}{story}{mark}")) for story in stories]
     fitting = [(story, row) for story, row in encoded if len(row) <= engine.context_length]
     return HeldOut([np.array(row) for _, row in fitting], sum(len(story.encode()) for story, _ in fitting))
@@ -40,6 +42,19 @@ def nats_per_token(engine: "Engine", rows: Sequence[Tokens]) -> float:
                 losses.append(_losses(engine, row))
         mx.eval(losses)
         return float(np.concatenate([np.array(each) for each in losses]).astype(np.float64).mean())
+
+
+def reads_ahead(engine: "Engine", row: Tokens) -> bool:
+    """Whether what it says of the first half of a row depends on the second half: then it has read the answers.
+
+    Raises:
+        LearnerError: the model fails.
+    """
+    half = len(row) // 2
+    with engine.learners_code():
+        whole, alone = (engine.model(mx.array(part[None])).astype(mx.float32) for part in (row[:-1], row[:half]))
+        apart = mx.max(mx.abs(whole[:, :half] - alone)) / mx.maximum(mx.max(mx.abs(alone)), 1e-30)
+        return bool(apart.item() > SAME)
 
 
 def _losses(engine: "Engine", row: Tokens) -> mx.array:
