@@ -16,7 +16,7 @@ SAME = 1e-3  # how far logits may differ that were computed beside others, as a 
 
 
 def mark_of(engine: "Engine") -> str:
-    """What stands before and after a story; nothing where it is not one token, so that no story's first is predicted."""
+    """What stands before and after a story; nothing if it is not one token: then its first one is not predicted."""
     return END if len(engine.encode(END)) == 1 else ""
 
 
