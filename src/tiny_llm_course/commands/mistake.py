@@ -72,8 +72,12 @@ def generate_with(
 def _line(prompt: str, mistake: str, options: Mapping[str, object]) -> str:
     words = ["pdm run generate", _quoted(prompt), "--mistake", shlex.quote(mistake)]
     for name, value in options.items():
-        words += [f"--{name.replace('_', '-')}", *([] if value is True else [shlex.quote(str(value))])]
+        words += [f"--{name.replace('_', '-')}", *([] if value is True else [_typed(value)])]
     return " ".join(words)
+
+
+def _typed(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else shlex.quote(str(value))
 
 
 def _quoted(text: str) -> str:
@@ -130,12 +134,17 @@ def _parting(place: Parting) -> str:
 def _bits(task: "Task", found: "Comparison", same_text: bool) -> list[str]:
     """What the mistake costs, and what that means."""
     from ..engine.broken import STORIES
+    from ..engine.mistakes import in_sampler
 
     right, broken = found.bits, found.broken_bits
     measure = f"Bits per byte on {STORIES} held-out stories"
     if broken is None:
-        lesson = ["The text is the same, too: with these settings the engine never goes that way."] * same_text
-        return [f"{measure}: {_number(right)}. {task.title} has no part in them.", *lesson]
+        lines = [f"{measure}: {_number(right)}. {task.title} has no part in them."]
+        if same_text:
+            lines.append("The text is the same, too: with these settings the engine never goes that way.")
+        if same_text and task.id in in_sampler():
+            lines.append("Others may show it: --temp 2, --top-k 5, --top-p 0.7, --min-p 0.3, --repetition-penalty 2.")
+        return lines
     if right.why_not:
         return [f"{measure}: not known, as {right.why_not}."]
     if broken.why_not:

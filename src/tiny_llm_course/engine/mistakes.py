@@ -13,19 +13,24 @@ from . import stages
 
 # What every engine has besides its stage's model and the function that generates.
 ENCODE = Target("tokenizer", "ByteLevelBPE.encode")
-OTHERS = (Target("tokenizer", "StreamingDetokenizer"), Target("sampler", "make_sampler"))
+SHOW, CHOOSE = Target("tokenizer", "StreamingDetokenizer"), Target("sampler", "make_sampler")
 
 Again = Callable[[str], str]  # from what stands behind --mistake to the whole line to type
 
 
 def in_engine(stage: Stage) -> frozenset[str]:
     """The ids of the tasks whose code an engine of this stage runs."""
-    return _behind(stage.model, stage.generate, ENCODE, *OTHERS).union(stage.needs)
+    return _behind(stage.model, stage.generate, ENCODE, SHOW, CHOOSE).union(stage.needs)
 
 
 def in_bits(stage: Stage) -> frozenset[str]:
     """Those that have a part in what a text costs: not the choice of tokens, and not what shows them."""
-    return in_engine(stage) - (_behind(stage.generate, *OTHERS) - _behind(stage.model, ENCODE))
+    return in_engine(stage) - (_behind(stage.generate, SHOW, CHOOSE) - _behind(stage.model, ENCODE))
+
+
+def in_sampler() -> frozenset[str]:
+    """Those that choose tokens, as the options for that say."""
+    return _behind(CHOOSE)
 
 
 def _behind(*targets: Target) -> frozenset[str]:
