@@ -32,9 +32,15 @@ def _lines_that_differ(task: Task, name: str) -> str:
     if not edits:
         raise ValueError(f"task {task.id} has no known mistake {name!r} that is a change of the solution")
     before, after = (source_of(task.program, some).split("\n") for some in ((), edits))
-    changed = [
-        line for line in difflib.unified_diff(before, after, n=0, lineterm="") if line[:2] not in ("--", "++", "@@")
-    ]
-    bare = textwrap.dedent("\n".join(line[1:] for line in changed)).split("\n")
-    listed = "\n".join(f"{line[0]} {text}".rstrip() for line, text in zip(changed, bare, strict=True))
-    return f"```diff\n{listed}\n```\n"
+    listed = _diff(before, after, around=0)
+    if {line[1:] for line in listed if line[0] == "-"} & {line[1:] for line in listed if line[0] == "+"}:
+        listed = _diff(before, after, around=1)  # a line that has moved: from where to where
+    bare = textwrap.dedent("\n".join(line[1:] for line in listed)).split("\n")
+    text = "\n".join(f"{line[0]} {rest}".rstrip() for line, rest in zip(listed, bare, strict=True))
+    return f"```diff\n{text}\n```\n"
+
+
+def _diff(before: list[str], after: list[str], around: int) -> list[str]:
+    """The lines that differ, each behind a sign, with so many others around them."""
+    lines = list(difflib.unified_diff(before, after, n=around, lineterm=""))[2:]  # without the names of two files
+    return [line for line in lines if not line.startswith("@@")]
