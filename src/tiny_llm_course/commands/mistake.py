@@ -159,8 +159,8 @@ def _bits(task: "Task", found: "Comparison", same_text: bool) -> list[str]:
             ]
         return [
             cost,
-            f"The right engine guesses as if among {_choices(right)} equally likely tokens, this one among "
-            f"{_choices(broken)}.",
+            f"The right engine guesses as if among {_choices(right)} equally likely tokens, this one "
+            f"{_choices_of(broken, found.vocabulary)}.",
         ]
     same = [f"{measure}: {_number(right)}, with the mistake and without."]
     if same_text:
@@ -172,7 +172,9 @@ def _number(bits: "Bits") -> str:
     return f"{bits.per_byte:.3f}"
 
 
+def _choices_of(bits: "Bits", vocabulary: int) -> str:
+    return f"among {_choices(bits)}" if bits.choices < vocabulary else f"worse than blindly among all {vocabulary:,}"
+
+
 def _choices(bits: "Bits") -> str:
-    if bits.choices > 1e6:
-        return "more than a million"
     return f"{bits.choices:.1f}" if bits.choices < 20 else f"{bits.choices:,.0f}"

@@ -51,6 +51,7 @@ class Comparison:
     right: Written
     broken: Written
     most: int  # tokens of either text
+    vocabulary: int  # tokens that there are
     bits: Bits
     broken_bits: Bits | None
 
@@ -98,7 +99,8 @@ class Breaker:
             broken, broken_bits = self._with(program, task, most, rows)
             if not broken.stopped:
                 break
-        return Comparison(right, broken, most, bits, broken_bits)
+        vocabulary: int = self.engine.checkpoint.config["vocab_size"]
+        return Comparison(right, broken, most, vocabulary, bits, broken_bits)
 
     def _with(self, program: Program, task: Task, most: int, rows: HeldOut) -> tuple[Written, Bits | None]:
         with installed(task.program, program, self.engine.package_name):
