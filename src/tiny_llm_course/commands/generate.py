@@ -48,9 +48,7 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
     "costs in bits per byte; without a name, list the mistakes. On the CPU, in float32 unless --dtype says otherwise; "
     "the seed is 1 by default, and a text has 100 tokens, or what 3 seconds are enough for.",
 )
-@click.pass_context
 def generate(
-    ctx: click.Context,
     prompt: str | None,
     solution: bool,
     stage: str | None,
@@ -66,6 +64,7 @@ def generate(
     """
     from ..engine import engine, talk
 
+    ctx = click.get_current_context()
     settings = engine.Sampling(**sampling)  # type: ignore[arg-type]
     if mistake is not None:
         from .mistake import generate_with

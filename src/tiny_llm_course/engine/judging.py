@@ -54,7 +54,7 @@ def reads_ahead(engine: "Engine", row: Tokens) -> bool:
     with engine.learners_code():
         whole, alone = (engine.model(mx.array(part[None])).astype(mx.float32) for part in (row[:-1], row[:half]))
         apart = mx.max(mx.abs(whole[:, :half] - alone)) / mx.maximum(mx.max(mx.abs(alone)), 1e-30)
-        return bool(apart.item() > SAME)
+        return bool((apart > SAME).item())
 
 
 def _losses(engine: "Engine", row: Tokens) -> mx.array:
