@@ -11,6 +11,7 @@ from ...testkit.variants import load_variants
 from ..transcripts import scenarios
 from .parts import Parts
 
+BETWEEN = "@"  # where some lines are left out
 MISTAKE = re.compile(r"--mistake (\d+\.\d+\.\d+):(\S+)")
 
 
@@ -36,11 +37,12 @@ def _lines_that_differ(task: Task, name: str) -> str:
     if {line[1:] for line in listed if line[0] == "-"} & {line[1:] for line in listed if line[0] == "+"}:
         listed = _diff(before, after, around=1)  # a line that has moved: from where to where
     bare = textwrap.dedent("\n".join(line[1:] for line in listed)).split("\n")
-    text = "\n".join(f"{line[0]} {rest}".rstrip() for line, rest in zip(listed, bare, strict=True))
-    return f"```diff\n{text}\n```\n"
+    shown = zip(listed, bare, strict=True)
+    text = "\n".join("  ..." if line == BETWEEN else f"{line[0]} {rest}".rstrip() for line, rest in shown)
+    return f"```text\n{text}\n```\n"
 
 
 def _diff(before: list[str], after: list[str], around: int) -> list[str]:
     """The lines that differ, each behind a sign, with so many others around them."""
-    lines = list(difflib.unified_diff(before, after, n=around, lineterm=""))[2:]  # without the names of two files
-    return [line for line in lines if not line.startswith("@@")]
+    lines = list(difflib.unified_diff(before, after, n=around, lineterm=""))[3:]  # without names and the first place
+    return [BETWEEN if line.startswith("@@") else line for line in lines]
