@@ -10,7 +10,10 @@ from tests.course.terminal import Terminal
 from tiny_llm_course.commands.mistake import SEED
 from tiny_llm_course.course.guesses import nearest
 from tiny_llm_course.course.nouns import Task
+from tiny_llm_course.course.places import chapter_path
 from tiny_llm_course.course.registry import UsageError, load_course
+from tiny_llm_course.dev.book.broken import broken_parts, lines_that_differ
+from tiny_llm_course.dev.transcripts import Scenario, checkout_for, run
 from tiny_llm_course.engine import broken, mistakes, stages
 from tiny_llm_course.engine.broken import STORIES, Breaker, Comparison
 from tiny_llm_course.engine.engine import Sampling, prepared
@@ -219,3 +222,42 @@ def test_beside_and_below():
     assert narrow[-2:] == ["    three", "    four"]
     assert all(len(line) <= 30 for line in beside(left, right, 30))
     assert max(map(len, beside(("a", "word " * 40), ("b", ""), None))) <= 80
+
+
+def test_a_learners_own_engine():
+    """The mistake is made of the learner's file, in which an import has another name than in ours."""
+    everything = tuple(task.id for task in load_course().tasks())
+    words = f'generate "Once" --mistake 1.1.1:sum-of-everything --model {DRAFT} --max-tokens 5'
+    with checkout_for(Scenario("own", (), everything, ())) as checkout:
+        file = checkout / "src" / "tiny_llm" / "basics.py"
+        text = file.read_text(encoding="utf-8").replace("mx.", "nx.").replace("core as mx", "core as nx")
+        file.write_text(text, encoding="utf-8")
+        refused = run(words, checkout)
+        assert (refused.returncode, refused.stdout.splitlines()[1]) == (1, "    pdm run test 1.1.1")
+        assert run("test 1.1.1", checkout).returncode == 0
+        done = run(words, checkout)
+    assert done.returncode == 0, done.stdout
+    assert "\nwith the mistake: " in done.stdout
+    assert "It stops the engine" not in done.stdout
+    assert done.stdout.rstrip().endswith("--max-tokens 5 --seed 1")
+
+
+def test_a_chapter_shows_what_the_mistakes_change_that_it_records():
+    parts = broken_parts()
+    assert parts
+    for (day, anchor), text in parts.items():
+        week, number = day.split(".")
+        chapter = chapter_path(load_course().day(int(week), int(number))).read_text(encoding="utf-8")
+        assert f"generated/{day}.md:{anchor}}}}}" in chapter
+        assert {line[:2] for line in text.splitlines()[1:-1]} >= {"- ", "+ "}
+    moved = lines_that_differ(load_course().task("1.7.5"), "temperature-last").splitlines()
+    assert moved[2:-1] == [
+        "- logits = logits / temp",
+        "  if top_k:",
+        "  ...",
+        "      logits = keep_min_p(logits, min_p)",
+        "+ logits = logits / temp",
+        "  if key is None:",
+    ]
+    with pytest.raises(ValueError, match=r"1\.5\.3 has no known mistake 'head-dim-from-hidden' that is a change"):
+        lines_that_differ(load_course().task("1.5.3"), "head-dim-from-hidden")

@@ -16,19 +16,20 @@ MISTAKE = re.compile(r"--mistake (\d+\.\d+\.\d+):(\S+)")
 
 
 def broken_parts() -> Parts:
-    """The lines that differ, for each mistake that a recorded command puts into the engine: parts of its task's day.
+    """The lines that differ, for each mistake that a recorded command puts into the engine: parts of its task's day."""
+    parts: Parts = {}
+    for id, name in MISTAKE.findall("\n".join(line for scenario in scenarios() for line in scenario.typed)):
+        task = load_course().task(id)
+        parts[f"{task.week}.{task.day}", f"mistake-{task.number}-{name}"] = lines_that_differ(task, name)
+    return parts
+
+
+def lines_that_differ(task: Task, name: str) -> str:
+    """What a mistake changes, in Markdown: lines of the solution behind a minus, those of the mistake behind a plus.
 
     Raises:
         ValueError: there is no such mistake, or it is no change of the solution.
     """
-    parts: Parts = {}
-    for id, name in MISTAKE.findall("\n".join(line for scenario in scenarios() for line in scenario.typed)):
-        task = load_course().task(id)
-        parts[f"{task.week}.{task.day}", f"mistake-{task.number}-{name}"] = _lines_that_differ(task, name)
-    return parts
-
-
-def _lines_that_differ(task: Task, name: str) -> str:
     edits = next((known.edits for known in load_variants(task).wrong_programs if known.name == name), ())
     if not edits:
         raise ValueError(f"task {task.id} has no known mistake {name!r} that is a change of the solution")
