@@ -1,11 +1,13 @@
 """How good the embedded models are, on stories that they have not seen.
 
+    pdm run python benches/embedded_model.py
     pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt
 
-Those are the texts that the models were trained on (models/gather_stories.py makes them); the models are judged by the
-stories that were held out. Beside them stands what counting can do: a 5-gram model with Kneser-Ney smoothing, fed with
-the same stories. `--other` names further models to judge. Prints a table: bits per byte, which leaves the tokenizer out
-of the comparison, and the rest. The models run in the course's own engine, solved.
+The first judges them by the stories that come with the course, models/held-out-stories.txt; the second also by those
+that were held out of the texts that they were trained on (models/gather_stories.py makes these). There, beside them
+stands what counting can do: a 5-gram model with Kneser-Ney smoothing, fed with the same stories. `--other` names
+further models to judge. Prints tables: bits per byte, which leaves the tokenizer out of the comparison, and the rest.
+The models run in the course's own engine, solved. What the file of `--json` has of the part that was not judged stays.
 
 Another model may have been trained on stories that are held out here, and then knows them. `--others-text` names what
 it was trained on: a second table judges all by the stories that are new to it as well.
@@ -20,9 +22,10 @@ import json
 import random
 import re
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import mlx.core as mx
 import numpy as np
@@ -31,10 +34,12 @@ from tokenizers import Tokenizer
 
 from tiny_llm_course.checkpoints.chat_template import render_chat
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.checkpoints.held_out import HeldOut, shipped_stories
 from tiny_llm_course.engine.engine import Engine
+from tiny_llm_course.engine.judging import as_rows, mark_of, nats_per_token
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 from tiny_llm_course.training.conversations import topics, words_for_things
-from tiny_llm_course.training.packing import HeldOut, held_out
+from tiny_llm_course.training.packing import held_out
 from tiny_llm_course.training.preparing import training_stories
 from tiny_llm_course.training.stories import read_stories
 from tiny_llm_course.training.stories import unseen as not_in
@@ -46,7 +51,7 @@ LONGEST = 500  # tokens of an answer
 def main() -> None:
     """Judge, print the table, and write the JSON if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("text", type=Path, help="the stories, of which some are held out")
+    parser.add_argument("text", type=Path, nargs="?", help="the stories, of which some are held out")
     parser.add_argument("--also", type=Path, action="append", default=[], help="more stories to count n-grams in")
     parser.add_argument("--other", type=Path, action="append", default=[], help="the folder of another model")
     parser.add_argument("--others-text", type=Path, action="append", default=[], help="stories the others learned from")
@@ -59,26 +64,38 @@ def main() -> None:
         if not folder.is_dir():
             parser.error(f"{folder} is no folder of a model")
     mx.set_default_device(mx.cpu)
+    shipped = shipped_stories()
+    figures: dict[str, Any] = {"shipped": compared(f"{len(shipped)} stories of the course", [], shipped, folders)}
+    if options.text:
+        figures |= judged_by_text(options, folders, parser.error)
+    if options.json:
+        before = json.loads(options.json.read_text(encoding="utf-8")) if options.json.exists() else {}
+        options.json.write_text(json.dumps(before | figures, indent=1) + "\n", encoding="utf-8")
+
+
+def judged_by_text(
+    options: argparse.Namespace, folders: list[Path], refuse: Callable[[str], NoReturn]
+) -> dict[str, Any]:
+    """What the stories tell that are held out of a text to train on."""
     seen, unseen = training_stories((options.text, *options.also))
-    print(f"{len(seen)} stories to count in")
-    figures: dict[str, Any] = compared(f"{len(unseen)} held-out stories", seen, unseen, folders)
+    print(f"\n{len(seen)} stories to count in")
+    figures = compared(f"{len(unseen)} held-out stories", seen, unseen, folders)
     if options.others_text:
         new = not_in(unseen, [story for file in options.others_text for story in read_stories(file)])
         if not new:
-            parser.error("the others have seen all held-out stories: --others-text would leave none to judge by")
+            refuse("the others have seen all held-out stories: --others-text would leave none to judge by")
         figures["new_to_all"] = compared(f"{len(new)} of them, which the others have not seen", seen, new, folders)
     if options.requests:
         figures["requests"] = answered(seen, unseen, options.requests)
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    return figures
 
 
 def compared(title: str, seen: list[str], unseen: list[str], folders: list[Path]) -> dict[str, Any]:
-    """A table: counting, and each model."""
+    """A table: counting, where there are stories to count in, and each model."""
     print(f"\n{title}, {sum(len(story.encode()) for story in unseen)} bytes")
     print(f"{'':22} {'weights':>10} {'MB':>6} {'bytes/token':>12} {'nats/token':>11} {'bits/byte':>10}")
     rows = []
-    for judge in [partial(counted, seen), *(partial(judged, folder) for folder in folders)]:
+    for judge in [*[partial(counted, seen)] * bool(seen), *(partial(judged, folder) for folder in folders)]:
         rows.append(judge(unseen))
         show(rows[-1])
     return {"held_out": len(unseen), "models": rows}
@@ -96,15 +113,10 @@ def counted(seen: list[str], unseen: list[str]) -> dict[str, Any]:
 def judged(folder: Path, unseen: list[str]) -> dict[str, Any]:
     """A model in the course's engine, in float32."""
     engine = Engine(load_checkpoint(folder, mx.float32), solution=True)
-    judges = held_out(unseen, Tokenizer.from_file(str(folder / "tokenizer.json")), engine.context_length)
-    losses = []
-    for tokens in judges.rows:
-        logits = engine.model(mx.array(tokens[None, :-1]))[0]
-        chosen = mx.take_along_axis(logits, mx.array(tokens[1:, None]), axis=-1)[:, 0]
-        losses.append(np.array(mx.logsumexp(logits, axis=-1) - chosen))
+    judges = as_rows(engine, unseen, mark_of(engine))
     size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     weights = sum(w.size for w in engine.checkpoint.weights.values())
-    found = row(folder.name, weights, size, judges, float(np.concatenate(losses).mean()))
+    found = row(folder.name, weights, size, judges, nats_per_token(engine, judges.rows))
     return found | {"sha256": hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()}
 
 

@@ -92,6 +92,7 @@ which leaves the tokenizer out of it:
 `pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt` prints it, with the text
 made as below. The n-gram model counts the tokens of this tokenizer, in the stories that the neural ones were trained on.
 {_about_the_trial(bench)}
+{_about_the_shipped(bench["shipped"])}
 
 ![Loss over the tokens trained on](loss.svg)"""
 
@@ -115,6 +116,14 @@ trained on most of these stories, and knows them. {new["held_out"]} of them are 
 trained on). By these alone:
 
 {_table(new["models"])}"""
+
+
+def _about_the_shipped(shipped: dict[str, Any]) -> str:
+    return f"""The text of those stories is not here. {shipped["held_out"]} others come with the course,
+[held-out-stories.txt](../held-out-stories.txt): written for it in the same simple English, in their own words, and never
+trained on. They are harder to guess. By these alone, as `pdm run python benches/embedded_model.py` prints it:
+
+{_table(shipped["models"])}"""
 
 
 def _making(record: dict[str, Any], bench: dict[str, Any]) -> str:

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from kneser_ney import KneserNey
 
 from tiny_llm_course.checkpoints.chat_template import render_chat
+from tiny_llm_course.checkpoints.held_out import shipped_stories
 from tiny_llm_course.engine.engine import Sampling, load_engine
+from tiny_llm_course.engine.judging import as_rows, mark_of, nats_per_token
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 
 DRAFT = MODELS / "tiny-qwen3-draft"
@@ -205,11 +207,22 @@ def test_the_card_is_what_the_records_say(folder):
         assert (folder / name).read_text(encoding="utf-8") == text, f"run `pdm run python models/publish.py` for {name}"
 
 
+@both
+def test_the_bits_of_the_stories_that_ship(folder):
+    bench = json.loads((MODELS / "bench.json").read_text(encoding="utf-8"))["shipped"]
+    recorded = next(row for row in bench["models"] if row["name"] == folder.name)
+    engine, stories = load_engine(str(folder), solution=True, dtype="float32"), shipped_stories()
+    rows = as_rows(engine, stories, mark_of(engine))
+    assert len(rows.rows) == len(stories) == bench["held_out"]
+    assert rows.bits_per_byte(nats_per_token(engine, rows.rows)) == pytest.approx(recorded["bits_per_byte"], abs=5e-4)
+
+
 def test_the_figures_are_of_these_weights():
     bench = json.loads((MODELS / "bench.json").read_text(encoding="utf-8"))
-    measured = {row["name"]: row.get("sha256") for row in bench["models"]}
-    for folder in (EMBEDDED_MODEL, DRAFT):
-        assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() == measured[folder.name]
+    for rows in (bench["models"], bench["shipped"]["models"]):
+        measured = {row["name"]: row.get("sha256") for row in rows}
+        for folder in (EMBEDDED_MODEL, DRAFT):
+            assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() == measured[folder.name]
 
 
 def test_they_beat_counting_and_the_trial():

@@ -14,6 +14,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from tiny_llm_course.checkpoints.held_out import END, shipped_stories
 from tiny_llm_course.course.registry import UsageError
 from tiny_llm_course.engine.engine import Sampling, load_engine
 from tiny_llm_course.paths import EMBEDDED_MODEL, ROOT
@@ -26,8 +27,9 @@ from tokenizers import Tokenizer  # noqa: E402
 from tiny_llm_course.training.conversations import conversation, topics, words_for_things  # noqa: E402
 from tiny_llm_course.training.optimizing import optimizers, share_of_peak  # noqa: E402
 from tiny_llm_course.training.packing import Packer, held_out  # noqa: E402
+from tiny_llm_course.training.preparing import training_stories  # noqa: E402
 from tiny_llm_course.training.recipe import read_recipe  # noqa: E402
-from tiny_llm_course.training.stories import END, read_stories, split, unseen  # noqa: E402
+from tiny_llm_course.training.stories import read_stories, split, unseen  # noqa: E402
 from tiny_llm_course.training.vocabulary import train_tokenizer  # noqa: E402
 
 RECIPE = """
@@ -386,6 +388,17 @@ def test_a_story_file_is_read_without_repetitions(tmp_path):
     file = tmp_path / "s.txt"
     file.write_text(f"One.\n{END}\n\n{END} Two. {END}One.", encoding="utf-8")
     assert read_stories(file) == ["One.", "Two."]
+
+
+def test_the_stories_that_judge_are_not_trained_on(tmp_path):
+    file = tmp_path / "s.txt"
+    mine = [f"Once upon a time there were {n} frogs in a pond." for n in range(40)]
+    near_copy = shipped_stories()[3].replace("snail", "worm").upper()
+    file.write_text(END.join([*mine, near_copy]), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"s\.txt has stories of models/held-out-stories\.txt, which judge all models"):
+        training_stories((file,))
+    file.write_text(END.join(mine), encoding="utf-8")
+    assert sorted([story for part in training_stories((file,)) for story in part]) == sorted(mine)
 
 
 def test_stopping_ends_every_process(text, recipe, tmp_path):

@@ -8,6 +8,7 @@ from tiny_llm_solution.tokenizer import ByteLevelBPE, merge_pairs
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.6.3")
+encode = ByteLevelBPE.encode  # under a name of its own: a mistake may take the method's place
 
 
 def encoded(program, texts, **settings):
@@ -131,7 +132,7 @@ known.change(
 def longest_special_first(self, text):
     found = max((s for s in self.special_tokens if s in text), key=len, default=None)
     if found is None:
-        return ByteLevelBPE.encode(self, text)
+        return encode(self, text)
     before, _, after = text.partition(found)
     number = self.special_tokens[found]
     return [*longest_special_first(self, before), number, *longest_special_first(self, after)]

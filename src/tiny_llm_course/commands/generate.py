@@ -6,6 +6,8 @@ import click
 
 from .options import Finite
 
+PROMPT = "Once upon a time"  # where --mistake needs one and none is typed
+
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:
     """The options of every command that runs the engine."""
@@ -37,15 +39,23 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 @click.command(short_help="Continue a text, on your engine or ours.")
-@click.argument("prompt")
+@click.argument("prompt", required=False)
 @engine_options
+@click.option(
+    "--mistake",
+    metavar="1.1.2[:NAME]",
+    help="Put a known mistake of a task that has passed into the engine, and show both stories and what the mistake "
+    "costs in bits per byte; without a name, list the mistakes. On the CPU, in float32 unless --dtype says otherwise; "
+    "the seed is 1 by default, and a text has 100 tokens, or what 3 seconds are enough for.",
+)
 def generate(
-    prompt: str,
+    prompt: str | None,
     solution: bool,
     stage: str | None,
     model: str | None,
     dtype: str | None,
     max_tokens: int | None,
+    mistake: str | None,
     **sampling: float | None,
 ) -> int:
     """Continue a text: pdm run generate "Once upon a time".
@@ -54,8 +64,19 @@ def generate(
     """
     from ..engine import engine, talk
 
+    ctx = click.get_current_context()
+    settings = engine.Sampling(**sampling)  # type: ignore[arg-type]
+    if mistake is not None:
+        from .mistake import generate_with
+
+        which = {"model": model, "solution": solution, "dtype": dtype, "stage": stage}
+        typed = {name: value for name, value in ctx.params.items() if value not in (None, False)}
+        typed = {name: value for name, value in typed.items() if name not in ("prompt", "mistake")}
+        return generate_with(mistake, PROMPT if prompt is None else prompt, which, max_tokens, settings, typed)
+    if prompt is None:
+        raise click.MissingParameter(ctx=ctx, param_type="argument", param_hint="'PROMPT'")
     runner = engine.load_engine(model, solution, dtype, stage)
-    return talk.generate(runner, prompt, max_tokens, engine.Sampling(**sampling))  # type: ignore[arg-type]
+    return talk.generate(runner, prompt, max_tokens, settings)
 
 
 @click.command(short_help="Talk with a model, on your engine or ours.")

@@ -20,10 +20,21 @@ def meant(text: str, tasks: Sequence[Named]) -> str:
     return ", ".join(of_the_file) or _by_numbers(plain, [task for task, *_ in tasks]) or _by_words(plain, tasks)
 
 
+def nearest(name: str, known: Sequence[str]) -> str:
+    """The one of some names that somebody may have meant, who wrote it in another way; "" for none."""
+    spelled = {_spelled(one): one for one in known}
+    near = get_close_matches(_spelled(name), spelled, 1, ALIKE)
+    return spelled[near[0]] if near else ""
+
+
 def is_in_words(names: Sequence[str]) -> bool:
     """Whether several names are one in words, such as `week 1 day 2`."""
     words = [name.lower() in WORDS for name in names]
     return any(words) and all(word or name.isdigit() for word, name in zip(words, names, strict=True))
+
+
+def _spelled(name: str) -> str:
+    return re.sub(r"[\W_]+", "-", name.lower().replace("'", ""))
 
 
 def _by_numbers(plain: str, tasks: Sequence[str]) -> str:

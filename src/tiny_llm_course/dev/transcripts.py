@@ -9,6 +9,7 @@ import dataclasses
 import difflib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -129,7 +130,7 @@ def environment(checkout: Path) -> dict[str, str]:
 def run(command: str, checkout: Path, answers: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     """Run one of the course's commands in a checkout, with lines to read; stdout and stderr come as one."""
     return subprocess.run(
-        [sys.executable, "-m", "tiny_llm_course", *command.split()],
+        [sys.executable, "-m", "tiny_llm_course", *shlex.split(command)],
         cwd=checkout,
         env=environment(checkout),
         input="".join(f"{answer}\n" for answer in answers),

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ class Engine:
         self.checkpoint = checkpoint
         self.package = SOLUTION if solution else LEARNER
         self.borrowed = () if solution else progress.borrowed_tasks()
-        self._name = SOLUTION_NAME if solution else "tiny_llm"
+        self.package_name = SOLUTION_NAME if solution else "tiny_llm"
         must_be_built([load_course().task(task) for task in self.stage.needs], self.package)
         if solution:
             load_solution()
@@ -193,7 +194,7 @@ class Engine:
         return self._part(target.module, target.name)
 
     def _part(self, module: str, name: str) -> Any:
-        return getattr(importlib.import_module(f"{self._name}.{module}"), name)
+        return getattr(importlib.import_module(f"{self.package_name}.{module}"), name)
 
     def learners_code(self) -> AbstractContextManager[None]:
         """What the package raises becomes a LearnerError."""
@@ -212,10 +213,15 @@ def load_engine(model: str | None, solution: bool, dtype: str | None, stage: str
     Raises:
         UsageError: there is no such model or stage, or the model cannot be read.
     """
+    return prepared(model, solution, dtype, stage)()
+
+
+def prepared(model: str | None, solution: bool, dtype: str | None, stage: str | None = None) -> Callable[[], Engine]:
+    """What builds that engine, from a checkpoint that is read once."""
     on_cpu = mx.default_device().type == mx.DeviceType.cpu
     # On a CPU, MLX computes in float32 several times faster than in the half dtypes.
     wanted = DTYPES[dtype] if dtype else mx.float32 if on_cpu else None
-    return Engine(load_checkpoint(find_model(model), wanted), solution, stage)
+    return partial(Engine, load_checkpoint(find_model(model), wanted), solution, stage)
 
 
 def find_model(model: str | None) -> Path:

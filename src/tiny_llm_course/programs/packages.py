@@ -111,45 +111,51 @@ def program(target: Target, package: str = "tiny_llm") -> Any:
     return found
 
 
-def installed(target: Target, replacement: Callable[..., Any]) -> AbstractContextManager[None]:
-    """While the block runs, `tiny_llm` has another program as the target, wherever and as whatever it was imported."""
-    return all_installed({target: replacement})
+def installed(
+    target: Target, replacement: Callable[..., Any], package: str = "tiny_llm"
+) -> AbstractContextManager[None]:
+    """While the block runs, a package has another program as the target, wherever and as whatever it was imported.
+
+    Not where the replacement stands itself: what it calls by the target's name is the target.
+    """
+    return all_installed({target: replacement}, package)
 
 
 @contextmanager
-def all_installed(replacements: Mapping[Target, Callable[..., Any]]) -> Iterator[None]:
+def all_installed(replacements: Mapping[Target, Callable[..., Any]], package: str = "tiny_llm") -> Iterator[None]:
     """The same for several targets."""
     places: list[tuple[Any, str, Any, Any]] = []  # a module or class, a name in it, what it stands and shall stand for
     functions: dict[int, tuple[Any, Any]] = {}
     for target, replacement in replacements.items():
-        original = program(target)
+        original = program(target, package)
         *path, last = target.name.split(".")
         if path:
-            places.append((program(Target(target.module, ".".join(path))), last, original, replacement))
+            places.append((program(Target(target.module, ".".join(path)), package), last, original, replacement))
         else:
             functions[id(original)] = original, replacement
-    for module in _modules():
+    for module in _modules(package):
+        made_here = {id(value) for value in vars(module).values()}
         found = [(key, functions[id(value)]) for key, value in vars(module).items() if id(value) in functions]
-        places += [(module, key, *both) for key, both in found]
+        places += [(module, key, *both) for key, both in found if id(both[1]) not in made_here]
     for holder, key, _, replacement in places:
         setattr(holder, key, replacement)
-    _forget()
+    _forget(package)
     try:
         yield
     finally:
         for holder, key, original, _ in places:
             setattr(holder, key, original)
-        _forget()
+        _forget(package)
 
 
-def _modules() -> list[ModuleType]:
-    """The modules of `tiny_llm` that have been imported."""
-    return [module for name, module in sys.modules.items() if name.startswith("tiny_llm.")]
+def _modules(package: str) -> list[ModuleType]:
+    """The modules of a package that have been imported."""
+    return [module for name, module in sys.modules.items() if name.startswith(f"{package}.")]
 
 
-def _forget() -> None:
-    """Empty the caches of `tiny_llm`: what they hold was computed by another program."""
-    for module in _modules():
+def _forget(package: str) -> None:
+    """Empty the caches of a package: what they hold was computed by another program."""
+    for module in _modules(package):
         for value in vars(module).values():
             if isinstance(value, _lru_cache_wrapper):
                 value.cache_clear()

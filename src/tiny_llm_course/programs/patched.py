@@ -13,6 +13,7 @@ from ..paths import SOLUTION
 from ..source.changed import DoesNotApply, Edit, changed
 from ..source.names import with_helpers
 from ..source.text import Text, decorated_line, definitions
+from .packages import SOLUTION_NAME, load_solution
 
 
 def source_of(target: Target, edits: Sequence[Edit] = ()) -> str:
@@ -33,7 +34,7 @@ def patched(target: Target, edits: Sequence[Edit], package: str, name: str) -> A
     """The target of a package with changes in its text, among everything else that its module has.
 
     Its module is one of the package, with this name at the end, so that what is put in a place of the package reaches
-    it too.
+    it too. What the package lacks of the solution's module, an import or a helper of another name, is the solution's.
 
     Raises:
         DoesNotApply: as `source_of`, or what comes out is not Python.
@@ -45,7 +46,8 @@ def patched(target: Target, edits: Sequence[Edit], package: str, name: str) -> A
         raise DoesNotApply(f"line {error.lineno} of {target} is not Python any more: {error.msg}") from error
     original = importlib.import_module(f"{package}.{target.module}")
     module = ModuleType(original.__name__)
-    vars(module).update(vars(original))
+    load_solution()
+    vars(module).update(vars(importlib.import_module(f"{SOLUTION_NAME}.{target.module}")) | vars(original))
     sys.modules[f"{original.__name__}.{target.name}.{name}"] = module
     exec(code, vars(module))
     return vars(module)[target.name.rpartition(".")[2]]

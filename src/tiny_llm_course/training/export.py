@@ -9,9 +9,9 @@ import numpy as np
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from ..checkpoints.held_out import END
 from .conversations import CHAT_TEMPLATE
 from .recipe import Recipe
-from .stories import END
 from .vocabulary import SPECIAL, TURN_BEGIN, TURN_END
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from .packing import Tokens
+from ..checkpoints.held_out import Tokens
 from .qwen3_torch import Qwen3
 
 IGNORED = -100  # what cross-entropy leaves out

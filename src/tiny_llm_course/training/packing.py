@@ -1,18 +1,14 @@
 """From stories to rows of tokens: every epoch in another order, and with other stories told as answers."""
 
-import dataclasses
-import math
 import random
 
 import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from ..checkpoints.held_out import END, HeldOut, Tokens
 from .conversations import conversation, small_talk, topics, words_for_things
-from .stories import END
 from .vocabulary import TURN_BEGIN, TURN_END
 
-Tokens = NDArray[np.int64]
 # One exchange of small talk for so many stories.
 SMALL_TALK_ONE_IN = 60
 
@@ -53,21 +49,6 @@ class Packer:
         text = "".join(f"{TURN_BEGIN}{role}\n{said}{TURN_END}\n" for role, said in turns)
         ids: list[int] = self._tokenizer.encode(text).ids
         return ids
-
-
-@dataclasses.dataclass(frozen=True)
-class HeldOut:
-    """Stories to judge by: each a row by itself, with the mark of an end before and after it."""
-
-    rows: list[Tokens]
-    bytes: int  # of their texts, in UTF-8
-
-    def bits_per_byte(self, nats_per_token: float) -> float:
-        """The loss without the tokenizer in it, so that models with different ones can be compared.
-
-        The mark at the end of a story is predicted too, and is no byte.
-        """
-        return nats_per_token * sum(len(row) - 1 for row in self.rows) / math.log(2) / self.bytes
 
 
 def held_out(stories: list[str], tokenizer: Tokenizer, longest: int) -> HeldOut:

@@ -7,6 +7,8 @@ import torch
 from tokenizers import Tokenizer
 
 from ..checkpoints.checkpoint import load_checkpoint
+from ..checkpoints.held_out import FILE, shipped_stories
+from ..course.places import name_of
 from ..course.registry import UsageError
 from .recipe import Recipe
 from .stories import read_stories, split, unseen
@@ -41,15 +43,23 @@ def training_stories(texts: tuple[Path, ...]) -> tuple[list[str], list[str]]:
     """Stories to train on, from all texts, and held-out ones, from the first, of which none is a near copy.
 
     Raises:
-        UsageError: a text cannot be read, or is too short to hold some stories out.
+        UsageError: a text cannot be read, is too short to hold some stories out, or holds those that judge all models.
     """
-    stories, held_out = split(read_stories(texts[0]))
+    first, *others = [_stories_to_train_on(file) for file in texts]
+    stories, held_out = split(first)
     apart = set(held_out)
-    more = (story for file in texts[1:] for story in read_stories(file) if story not in apart)
+    more = (story for other in others for story in other if story not in apart)
     stories = list(dict.fromkeys([*stories, *more]))
     if not (judges := unseen(held_out, stories)):
         raise UsageError(f"{texts[0]} is too short: of its {len(stories)} stories none would be held out")
     return stories, judges
+
+
+def _stories_to_train_on(file: Path) -> list[str]:
+    stories, judges = read_stories(file), shipped_stories() if FILE.is_file() else []
+    if len(unseen(judges, stories)) < len(judges):
+        raise UsageError(f"{file} has stories of {name_of(FILE)}, which judge all models: none is trained on them")
+    return stories
 
 
 def _processes(device: str | None, workers: int | None, rows: int) -> tuple[str, int]:

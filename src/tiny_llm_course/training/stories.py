@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 from ..checkpoints.files import read_text
+from ..checkpoints.held_out import END
 from ..course.registry import UsageError
 
-END = "<|endoftext|>"
 # One story in so many is never trained on.
 HELD_OUT_ONE_IN = 32
 # So many letters in a row are no accident.

@@ -24,14 +24,14 @@ from torch import Tensor, distributed
 from torch.nn import functional as F
 from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
 
+from ..checkpoints.held_out import END, Tokens
 from ..course.registry import UsageError
 from .export import export
 from .judging import continuation, loss_on, mixed_precision
 from .optimizing import optimizers, share_of_peak
-from .packing import Packer, Tokens, held_out
+from .packing import Packer, held_out
 from .qwen3_torch import Qwen3
 from .recipe import Recipe
-from .stories import END
 from .vocabulary import TURN_END
 
 SAMPLE = "Once upon a time"

@@ -2,7 +2,7 @@
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from .stories import END
+from ..checkpoints.held_out import END
 
 TURN_BEGIN, TURN_END = "<|im_start|>", "<|im_end|>"
 SPECIAL = (END, TURN_BEGIN, TURN_END)

@@ -13,6 +13,7 @@ from ...course.places import name_of
 from ...course.registry import Course, load_course
 from ...paths import BOOK, LEARNER, ROOT, SOLUTION, make_importable
 from ...source.languages import language_of_target
+from .broken import broken_parts
 from .engine import engine_maps
 from .legend import legend_parts
 from .measured import measured_parts
@@ -28,7 +29,8 @@ def generated_parts(course: Course) -> Parts:
     """The text of every generated part.
 
     A day has its minutes and files (`time`), its `tasks`, `signature-2` and `hints-2` of each task, its `quiz`, and
-    what its measurement found (`measured`), and, like its week, a `map` of the engine. The course has its `hours`, the
+    what its measurement found (`measured`), what the mistakes change that it puts into the engine (`mistake-2-no-scale`
+    of task 2), and, like its week, a `map` of the engine. The course has its `hours`, the
     legend of the pictures, and the whole model (`engine`), in whose boxes stands what scripts of a week know of them
     (`engine_facts`). What else these make has names of their own.
     """
@@ -51,7 +53,7 @@ def generated_parts(course: Course) -> Parts:
     if maps := engine_maps(course):
         whole = model_page(course, sentence, facts) if sentence else present("course", "engine")
         parts |= maps | {("course", "engine"): whole}
-    return parts | quiz_parts(course) | measured_parts(course)
+    return parts | quiz_parts(course) | measured_parts(course) | broken_parts()
 
 
 def write() -> list[str]:

@@ -1,0 +1,49 @@
+"""What a known mistake changes in the solution, for the chapters that put it into the engine."""
+
+import difflib
+import re
+import textwrap
+
+from ...course.nouns import Task
+from ...course.registry import load_course
+from ...programs.patched import source_of
+from ...testkit.variants import load_variants
+from ..transcripts import scenarios
+from .parts import Parts
+
+BETWEEN = "@"  # where some lines are left out
+MISTAKE = re.compile(r"--mistake (\d+\.\d+\.\d+):(\S+)")
+
+
+def broken_parts() -> Parts:
+    """The lines that differ, for each mistake that a recorded command puts into the engine: parts of its task's day."""
+    parts: Parts = {}
+    for id, name in MISTAKE.findall("\n".join(line for scenario in scenarios() for line in scenario.typed)):
+        task = load_course().task(id)
+        parts[f"{task.week}.{task.day}", f"mistake-{task.number}-{name}"] = lines_that_differ(task, name)
+    return parts
+
+
+def lines_that_differ(task: Task, name: str) -> str:
+    """What a mistake changes, in Markdown: lines of the solution behind a minus, those of the mistake behind a plus.
+
+    Raises:
+        ValueError: there is no such mistake, or it is no change of the solution.
+    """
+    edits = next((known.edits for known in load_variants(task).wrong_programs if known.name == name), ())
+    if not edits:
+        raise ValueError(f"task {task.id} has no known mistake {name!r} that is a change of the solution")
+    before, after = (source_of(task.program, some).split("\n") for some in ((), edits))
+    listed = _diff(before, after, around=0)
+    if {line[1:] for line in listed if line[0] == "-"} & {line[1:] for line in listed if line[0] == "+"}:
+        listed = _diff(before, after, around=1)  # a line that has moved: from where to where
+    bare = textwrap.dedent("\n".join(line[1:] for line in listed)).split("\n")
+    shown = zip(listed, bare, strict=True)
+    text = "\n".join("  ..." if line == BETWEEN else f"{line[0]} {rest}".rstrip() for line, rest in shown)
+    return f"```text\n{text}\n```\n"
+
+
+def _diff(before: list[str], after: list[str], around: int) -> list[str]:
+    """The lines that differ, each behind a sign, with so many others around them."""
+    lines = list(difflib.unified_diff(before, after, n=around, lineterm=""))[3:]  # without names and the first place
+    return [BETWEEN if line.startswith("@@") else line for line in lines]

@@ -1,0 +1,178 @@
+"""An engine with a known mistake in it beside the same one without: what each writes, and what the mistake costs."""
+
+import dataclasses
+import math
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from ..checkpoints.held_out import HeldOut, Tokens, shipped_stories
+from ..course.nouns import Task
+from ..course.places import name_of
+from ..course.registry import UsageError
+from ..grading.diagnosis import first_line
+from ..paths import ROOT
+from ..programs.packages import SOLUTION_NAME, LearnerError, installed
+from ..testkit.variants import Program, load_variants
+from .engine import Engine, Sampling
+from .judging import as_rows, mark_of, nats_per_token, reads_ahead
+from .mistakes import in_bits
+
+TOKENS = 100  # of a text, if nothing else is asked for
+SECONDS = 3.0  # that it takes then
+LEAST = 16  # tokens that it has, however slow the machine is
+STORIES = 4  # that the bits are of
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """What an engine wrote, in how many tokens, whether it ended by itself, and what stopped it, if something did."""
+
+    text: str
+    tokens: int
+    ended: bool = False
+    stopped: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bits:
+    """How well an engine predicts the held-out stories, or why that cannot be said."""
+
+    per_byte: float = math.nan
+    choices: float = math.nan  # so many tokens, all equally likely, would be as hard to guess
+    ahead: bool = False  # the answers were read: later tokens have a part in what it says of earlier ones
+    why_not: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Both engines; `broken_bits` is None where the mistake has no part in them."""
+
+    right: Written
+    broken: Written
+    most: int  # tokens of either text
+    vocabulary: int  # tokens that there are
+    bits: Bits
+    broken_bits: Bits | None
+
+
+class Breaker:
+    """Runs an engine, then the same one with a mistake."""
+
+    def __init__(
+        self, make: Callable[[], Engine], prompt: str, most: int | None, sampling: Sampling, note: Callable[[str], None]
+    ) -> None:
+        """Make the right engine.
+
+        Args:
+            make: builds one.
+            prompt: what both continue.
+            most: tokens of a text; None for TOKENS, or as many as SECONDS are enough for.
+            sampling: with a seed.
+            note: is told what is being done.
+        """
+        self._make, self._prompt, self._most, self._sampling, self._note = make, prompt, most, sampling, note
+        self.engine = make()
+        self._stories, self._mark = shipped_stories()[:STORIES], mark_of(self.engine)
+
+    def compare(self, task: Task, mistake: str) -> Comparison:
+        """Run both.
+
+        Raises:
+            LearnerError: the engine fails without any mistake.
+        """
+        self._note("The right engine writes ...")
+        right = self._written(self.engine, self._most or TOKENS, None if self._most else SECONDS)
+        most = self._most or (TOKENS if right.ended else right.tokens)
+        self._note("... and reads held-out stories.")
+        rows = as_rows(self.engine, self._stories, self._mark)
+        bits = _bits(self.engine, rows, rows)
+        # Made of the solution, if it is stopped only since it was written for our classes and has met the learner's.
+        for package in dict.fromkeys((self.engine.package_name, SOLUTION_NAME)):
+            try:
+                program = _made(task, mistake, package)
+            except Exception:  # a file of the learner's is not as the known programs import it
+                if package == SOLUTION_NAME:
+                    raise
+                continue
+            self._note("The engine with the mistake writes ...")
+            broken, broken_bits = self._with(program, task, most, rows)
+            if not broken.stopped:
+                break
+        vocabulary: int = self.engine.checkpoint.config["vocab_size"]
+        return Comparison(right, broken, most, vocabulary, bits, broken_bits)
+
+    def _with(self, program: Program, task: Task, most: int, rows: HeldOut) -> tuple[Written, Bits | None]:
+        with installed(task.program, program, self.engine.package_name):
+            try:
+                engine = self._make()
+            except (LearnerError, UsageError) as error:
+                why = _stopped(error)
+                return Written(self._prompt, 0, stopped=why), Bits(why_not=why)
+            written = self._written(engine, most, None, broken=True)
+            if task.id not in in_bits(engine.stage):
+                return written, None
+            self._note("... and reads the stories.")
+            return written, self._judged(engine, rows)
+
+    def _written(self, engine: Engine, most: int, seconds: float | None, broken: bool = False) -> Written:
+        """What an engine writes. With `broken`, what it raises is a part of that."""
+        said = [self._prompt]
+        answer = None
+        try:
+            sampler = engine.sampler(self._sampling)
+            answer = engine.answer(engine.encode(self._prompt), most, sampler)
+            for piece in answer.pieces:
+                said.append(piece)
+                slow = seconds is not None and answer.tokens >= LEAST and answer.pace.seconds > seconds
+                if slow or answer.tokens > most + TOKENS:  # the mistake may be that a text does not end
+                    break
+        except (LearnerError, UsageError) as error:
+            if not broken:
+                raise
+            return Written("".join(said), answer.tokens if answer else 0, stopped=_stopped(error))
+        return Written("".join(said), answer.tokens, answer.stopped == "end of text")
+
+    def _judged(self, engine: Engine, rows: HeldOut) -> Bits:
+        try:
+            own = as_rows(engine, self._stories, self._mark)
+            if _spelled(self.engine, own.rows) != _spelled(self.engine, rows.rows):
+                return Bits(why_not="its tokens spell other texts than the stories")
+            bits = _bits(engine, rows, own)
+            return bits if bits.why_not else dataclasses.replace(bits, ahead=reads_ahead(engine, own.rows[0]))
+        except (LearnerError, UsageError) as error:
+            return Bits(why_not=_stopped(error))
+
+
+def _made(task: Task, mistake: str, package: str) -> Program:
+    return next(known.program for known in load_variants(task, package).wrong_programs if known.name == mistake)
+
+
+def _bits(engine: Engine, rows: HeldOut, own: HeldOut) -> Bits:
+    """`rows` are the right tokens: for a tokenizer with a mistake, choices are still counted for each of those."""
+    if not own.rows:
+        return Bits(why_not=f"no story fits into its context of {engine.context_length} tokens")
+    nats = nats_per_token(engine, own.rows)
+    if not math.isfinite(nats):
+        return Bits(why_not="the logits are NaN or infinite")
+    return Bits(own.bits_per_byte(nats), math.exp(min(nats * own.predicted / rows.predicted, 700)))
+
+
+def _spelled(engine: Engine, rows: list[Tokens]) -> list[bytes]:
+    spelling: dict[int, bytes] = engine.tokenizer.token_bytes
+    return [b"".join(spelling.get(token, b"") for token in row.tolist()) for row in rows]
+
+
+def _stopped(error: Exception) -> str:
+    """What stopped an engine, and where: a line."""
+    cause = error.__cause__
+    if cause is None:
+        return str(error).splitlines()[0].partition(": ")[2] or str(error)
+    frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _ours(frame.filename)]
+    where = f", at {name_of(Path(frames[-1].filename))}:{frames[-1].lineno}" if frames else ""
+    return f"{type(cause).__name__}: {first_line(cause)}{where}"
+
+
+def _ours(file: str) -> bool:
+    path = Path(file)
+    return path.is_relative_to(ROOT) and "tiny_llm_course" not in path.parts and ".venv" not in path.parts
