@@ -5,9 +5,10 @@
 // mdBook's do everywhere outside of a form.
 
 (() => {
-  // On a phone, a long name in a table goes on in the next line: it would push the other columns off the page.
+  // On a phone, a long name in a table goes on in the next line: it would push the other columns off the page. A short
+  // one, such as H_kv, stays whole.
   for (const name of document.querySelectorAll("main td > code")) {
-    name.innerHTML = name.innerHTML.replace(/(\w[._=])(?=\w)/g, "$1<wbr>");
+    name.innerHTML = name.innerHTML.replace(/([A-Za-z][.=]|\w\w_)(?=[A-Za-z]\w)/g, "$1<wbr>");
   }
   const update = ({ target }) => {
     const beyond = target.scrollWidth - target.clientWidth;

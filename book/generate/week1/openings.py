@@ -78,7 +78,7 @@ def scores() -> str:
     matrix(canvas, found, TOKENS, TOKENS, None, digits=4)
     rows = [f"{token}: {', '.join(number(x, 4) for x in row)}." for token, row in zip(TOKENS, found, strict=True)]
     title = "The scores of the five turned vectors, each with each"
-    caption = "Each diagonal has a single number: what counts is how far apart two tokens stand."
+    caption = "A row is a query, a column a key; what counts is how far apart the two stand."
     return canvas.figure("scores-1-2", title, " ".join(rows), caption)
 
 
@@ -139,7 +139,7 @@ def merges() -> str:
     flow(canvas, grid, boxes, arrows, gap=26)
     said = ", then ".join(f"{a} and {b}, rank {rank}" for (a, b), rank in joined)
     title = f"How the letters of {WORD} become one token"
-    caption = f"Joined, the lowest rank first: {said}."
+    caption = f"Ġ is the space before the word. The pair with the lowest number, its rank, is joined first: {said}."
     return canvas.figure("merges-1-6", title, f"{' '.join(rows[0])}: {said}.", caption)
 
 

@@ -45,9 +45,9 @@
         <style>
           ol { display: flex; flex-wrap: wrap; gap: 0.2em 0.6em; margin: 0 0 0.7em; padding: 0; list-style: none; }
           .tables { display: flex; flex-wrap: wrap; gap: 1em 3em; }
-          li { padding: 0 0.5em; border-bottom: 3px solid transparent; }
+          li { position: relative; padding: 0 0.5em; border-bottom: 3px solid transparent; }
           li[aria-current] { border-color: var(--links, #06c); font-weight: 700; }
-          li + li::before { content: "→ "; margin-left: -1.1em; font-weight: 400; }
+          li:not(:last-child)::after { content: "→"; position: absolute; right: -0.8em; font-weight: 400; }
           #cells td { cursor: pointer;
             background: color-mix(in srgb, var(--weights) calc(var(--w, 0) * 18%), var(--bg, #fff)); }
           td.bars { padding: 0; }

@@ -123,8 +123,8 @@ BookWidget.style = `
   .sliders output, .mono, td { font-family: var(--mono-font, monospace); font-variant-numeric: tabular-nums; }
   :focus-visible { outline: 3px solid var(--links, #06c); outline-offset: 2px; }
   .scroll { overflow-x: auto; background:
-    linear-gradient(to right, var(--bg, Canvas) 40%, transparent) left / 2em 100% no-repeat local,
-    linear-gradient(to left, var(--bg, Canvas) 40%, transparent) right / 2em 100% no-repeat local,
+    linear-gradient(to right, var(--bg, Canvas) 40%, transparent) left -2px top -2px / 2em calc(100% + 4px) no-repeat local,
+    linear-gradient(to left, var(--bg, Canvas) 40%, transparent) right -2px top -2px / 2em calc(100% + 4px) no-repeat local,
     linear-gradient(to right, var(--line), transparent) left / 0.8em 100% no-repeat scroll,
     linear-gradient(to left, var(--line), transparent) right / 0.8em 100% no-repeat scroll; }
   table { border-collapse: separate; border-spacing: 3px; margin: 0; }

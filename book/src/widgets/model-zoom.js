@@ -39,6 +39,7 @@
           #level button:not(:last-child)::after { content: "→"; position: absolute; right: -1.2em; top: 0.4em; }
           #level svg { width: 100%; }
           #level small, #level b { display: block; }
+          #level .word { display: flex; justify-content: space-between; gap: 0.5em; }
           .share { display: block; height: 5px; border: 1px solid var(--line); }
           .share i { display: block; height: 100%; background: var(--fg, CanvasText); opacity: 0.7; }
           #panel { margin-top: 0.9em; border-top: 1px solid var(--line); }
@@ -54,7 +55,7 @@
           .numbers { overflow-wrap: anywhere; max-width: 34em; }
           #panel table.words { max-width: 26em; }
           #panel .words th { width: 8em; white-space: normal; }
-          .words td:last-child { width: 4em; text-align: right; }
+          #panel .words td:last-child { width: 4em; text-align: right; }
           .words i { display: block; height: 1.1em; background: var(--logits); }
           @media (max-width: 500px) { #level button { width: calc(50% - 0.7em); box-sizing: border-box; } }
           @media (prefers-reduced-motion: no-preference) {
@@ -162,7 +163,9 @@
       const picture = (box.arrays || []).slice(0, 1).map((array) => this.picture(array, this.chosen(array), 10));
       const share = (what, at) =>
         `<small>${what} ${number(box.shares[at], 1)} %</small><span class="share"><i style="width:${box.shares[at]}%"></i></span>`;
-      const words = picture.length ? [] : (box.rows || []).slice(0, 3).map(([what]) => `<small>${escape(what)}</small>`);
+      const rows = picture.length ? [] : box.rows || [];
+      const words = rows.slice(0, 3).map(([what, words]) => `<small class="word"><span>${escape(what)}</span> ${escape(words)}</small>`);
+      if (rows.length > words.length) words.push("<small>…</small>");
       return `<button type="button" data-path="${escape(box.path)}" class="${box.parts.length ? "frame" : ""}"
         aria-pressed="${box.path === this.view.box}"><b>${escape(box.name)}${box.parts.length ? " ⊕" : ""}</b>
         ${picture.join("")}${words.join("")}${share("weights", 0)}${share("time", 1)}</button>`;

@@ -25,9 +25,10 @@
         <style>
           table { width: 100%; max-width: 34em; }
           td { min-width: 0; }
-          td.pass { padding: 0; border: 0; text-align: left; }
+          td.pass { padding: 2px; text-align: left; }
           .pass i { display: block; height: 1.2em; border: 2px solid var(--stream); box-sizing: border-box; }
           .pass i.up { background: var(--stream); }
+          @media (max-width: 500px) { tbody th { white-space: normal; } }
         </style>`;
     }
 
@@ -61,7 +62,7 @@
       this.$("caption").textContent = `${this.data.tokens[token]}, times ${shown.power}: RMS ${number(rms, rms < 0.1 ? 6 : 2)}`;
       this.$("tbody").innerHTML = `${row("x", vector, power < -1 ? 6 : 2)}${row("norm(x)", normed, 4)}
         <tr><th scope="row">up</th><td class="pass" colspan="3">${bar(up)}</td><td>${number(up, 3)}</td></tr>
-        <tr><th scope="row">silu(gate)·up</th><td class="pass" colspan="3">${bar(passed)}</td>
+        <tr><th scope="row">silu(gate) · up</th><td class="pass" colspan="3">${bar(passed)}</td>
           <td>${number(passed, 3)}</td></tr>`;
       const size = Math.sqrt(normed.reduce((sum, x) => sum + x * x, 0) / normed.length);
       this.say(

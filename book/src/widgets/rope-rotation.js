@@ -42,7 +42,7 @@
         <style>
           .pictures { display: flex; flex-wrap: wrap; gap: 0.5em 2em; margin-bottom: 0.5em; }
           #dials { width: 22em; } #curve { width: 27em; }
-          svg text { font-size: 13px; }
+          svg text { font-size: 13px; } #curve text { font-size: 14px; }
           .rim, .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
           .grip { fill: transparent; cursor: grab; }
           .grip:active { cursor: grabbing; }

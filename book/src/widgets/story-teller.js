@@ -20,7 +20,7 @@
         <table><caption>What the model thought of for this place</caption><tbody></tbody></table>
         <style>
           .story { font-size: 1.25em; margin: 0 0 0.6em; min-height: 4.5em; }
-          .story .now { background: color-mix(in srgb, var(--logits) 18%, var(--bg, #fff)); outline: 2px solid var(--logits); }
+          .story .now { padding: 0 0.2em; background: color-mix(in srgb, var(--logits) 18%, var(--bg, #fff)); outline: 2px solid var(--logits); }
           table { width: 100%; max-width: 30em; }
           td { border: 0; padding: 0; min-width: 0; text-align: right; }
           td.bars { width: 100%; }

@@ -127,7 +127,7 @@ def _tasks(day: Day) -> str:
 
 def _name(task: Task) -> str:
     """On a phone, a long name goes on in the next line."""
-    name = re.sub(r"([._])|(?<=[a-z])(?=[A-Z])", r"\1<wbr>", str(task.target).replace(":", "."))
+    name = re.sub(r"([._])(?=\w\w)|(?<=[a-z])(?=[A-Z])", r"\1<wbr>", str(task.target).replace(":", "."))
     return f"<code>{name}</code>"
 
 
