@@ -68,6 +68,23 @@ def test_another_verdict_on_the_same_code_takes_its_place(package):
     assert [attempt.status for attempt in attempts.of_task(TASK)] == ["passed"]
 
 
+def test_a_pass_is_not_forgotten_when_what_the_task_uses_breaks(package):
+    def statuses():
+        return [attempt.status for attempt in attempts.of_task(TASK)]
+
+    tried(package, "1")
+    assert tried(package, "2", passed=True).road == "2 attempts"
+    tried(package, "2", "one")
+    tried(package, "2", "two")
+    assert statuses() == ["failed", "passed", "failed"]
+    assert [mistake.name for mistake in attempts.of_task(TASK)[-1].mistakes] == ["one"]
+    assert tried(package, "2", passed=True).road == ""
+    assert statuses() == ["failed", "passed"]
+    tried(package, "1")
+    tried(package, "2")
+    assert statuses() == ["failed", "passed", "failed", "failed"]
+
+
 @pytest.mark.parametrize("known", [{"place": "src/tiny_llm/basics.py:1"}, {"borrowed": True}])
 def test_what_was_not_tried_is_no_attempt(package, known):
     tried(package, "x", **known)

@@ -175,7 +175,7 @@ def test_the_list_is_names_and_facts(typed):
 
 
 def test_the_command_shows_both_and_can_be_repeated(typed):
-    words = ("--solution", "--model", DRAFT, "--max-tokens", 9)
+    words = ("--solution", "--model", DRAFT, "--max-tokens", 9, "--temp", 0.7, "--top-k", 0)
     code, out, err = typed("generate", "Once upon a time", "--mistake", "1.1.2:no-scale", *words)
     assert (code, err) == (0, "")
     assert out.startswith(
@@ -185,7 +185,7 @@ def test_the_command_shows_both_and_can_be_repeated(typed):
     assert out.count(SIGN) == 3
     assert f"\nBits per byte on {STORIES} held-out stories: " in out
     assert "\nThe mistake: the default scale 1/sqrt(D) is missing.\n" in out
-    options = f"--solution --model {DRAFT} --max-tokens 9 --seed {SEED}"
+    options = f"--solution --model {DRAFT} --max-tokens 9 --temp 0.7 --top-k 0 --seed {SEED}"
     assert out.endswith(f'Again: pdm run generate "Once upon a time" --mistake 1.1.2:no-scale {options}\n')
     assert typed("generate", "--mistake", "1.1.2:no-scale", *words)[1] == out
 

@@ -70,7 +70,7 @@ def generate(
         from .mistake import generate_with
 
         which = {"model": model, "solution": solution, "dtype": dtype, "stage": stage}
-        typed = {name: value for name, value in ctx.params.items() if value not in (None, False)}
+        typed = {name: value for name, value in ctx.params.items() if value is not None and value is not False}
         typed = {name: value for name, value in typed.items() if name not in ("prompt", "mistake")}
         return generate_with(mistake, PROMPT if prompt is None else prompt, which, max_tokens, settings, typed)
     if prompt is None:

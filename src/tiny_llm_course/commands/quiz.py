@@ -203,4 +203,4 @@ def _code(lines: list[str]) -> None:
     """Print lines of code, each behind its sign, without the margin that all of them have."""
     code = textwrap.dedent("\n".join(line[1:] for line in lines)).split("\n")
     for sign, line in zip((line[:1] for line in lines), code, strict=True):
-        say(f"    {sign} {line}".rstrip(), colour=DIFFERENCE.get(sign), cut=True)
+        say(f"    {sign} {line}".rstrip(), colour=DIFFERENCE.get(sign))  # whole: it may differ at its end

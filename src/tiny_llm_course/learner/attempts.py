@@ -1,7 +1,7 @@
 """What a learner has tried: the attempts at each task, a line for each in `.tiny-llm/attempts/TASK.jsonl`.
 
-An attempt is a verdict on code that is not that of the attempt before; another verdict on the same code takes its
-place. A line is added in one step and read by itself, so that graders at work together, or a damaged line, cost no more
+An attempt is a verdict on code that is not that of the attempt before. Another verdict on the same code takes its place,
+but a pass is never forgotten: what fails after it, by what it uses, is an attempt until that is mended. A line is added in one step and read by itself, so that graders at work together, or a damaged line, cost no more
 than a line. None of it leaves this machine but by `export --history`.
 """
 
@@ -79,7 +79,7 @@ def record(results: Sequence[TaskResult]) -> bool:
         if (attempt := _attempt(result)) is None:
             continue
         after = _merged([*before, attempt])
-        if attempt.status == "passed" and before and before[-1].status == "failed":
+        if after[-1] is attempt and attempt.status == "passed" and before and before[-1].status == "failed":
             result.road = road(after)
         remembered = _add(result.task, attempt, after) and remembered
     return remembered
@@ -146,12 +146,14 @@ def _attempt(result: TaskResult) -> Attempt | None:
 
 
 def _merged(attempts: Iterable[Attempt]) -> list[Attempt]:
-    """The attempts, of several in a row with the same code the last."""
+    """The attempts, of several in a row with the same code the last, but a pass before it, too."""
     merged: list[Attempt] = []
     for attempt in attempts:
-        if merged and merged[-1].hash == attempt.hash:
-            merged.pop()
-        merged.append(attempt)
+        kept = [attempt]
+        while merged and merged[-1].hash == attempt.hash:
+            if (last := merged.pop()).status == "passed":
+                kept = [last] if attempt.status == "passed" else [last, attempt]
+        merged += kept
     return merged
 
 
