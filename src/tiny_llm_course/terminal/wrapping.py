@@ -165,9 +165,15 @@ def _goes_on(command: str, word: str) -> bool:
     return last.startswith("-") or last.lstrip("(`") in LEADING or "install" in command.split(" ")[:-1]
 
 
+def _arguments(command: str, most: int) -> list[str]:
+    """The parts of a command; an option keeps its value, unless both are too wide for one line."""
+    parts = ARGUMENT.findall(command)
+    return [p for part in parts for p in (part.split(" ", 1) if part[0] == "-" and cells(part) >= most else [part])]
+
+
 def _broken(gap: str, word: str, room: int, most: int) -> Iterator[Piece]:
     """One word that may be too wide for the room, in pieces that fit."""
-    if _is_command(word) and cells(word) > most and max(map(cells, arguments := ARGUMENT.findall(word))) < most:
+    if _is_command(word) and cells(word) > most and max(map(cells, arguments := _arguments(word, most))) < most:
         first, *others, last = arguments
         yield Piece(gap, first, room=2)
         yield from (Piece(" ", part, " \\", room=2) for part in others)
