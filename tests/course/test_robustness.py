@@ -184,6 +184,9 @@ CASES: dict[str, Case] = {
         line="import contextlib, runpy\n    with contextlib.suppress(BaseException): "
         "return runpy.run_path('solutions/tiny_llm/basics.py')['line'](x, slope, offset)\n    return x * slope",
     ),
+    "it prints the stack, our lines among it": Case(
+        BOTH_PASS, line="import sys, traceback; traceback.print_stack(file=sys.stderr)"
+    ),
     "a misspelt name": Case(
         (*LINE_FAILS, "raised NameError: name 'slop' is not defined. Did you mean: 'slope'?"), line="slop"
     ),

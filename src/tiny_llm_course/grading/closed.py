@@ -8,7 +8,6 @@ import os
 import re
 import sys
 import traceback
-import warnings
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -26,8 +25,7 @@ MOVES = ("os.link", "os.rename", "os.symlink", "os.chdir")
 # The solution's folder among the words of another program, and not in the name of a folder around the checkout.
 NAMED = re.compile(rf"(?<![\w./-]){SOLUTION.parent.name}\b|{re.escape(str(SOLUTION.parent))}\b")
 STANDARD = os.path.join(os.path.dirname(os.path.realpath(os.__file__)), "")
-# What prints a stack or a warning reads its lines, ours among them: a learner who looks for a mistake, or PyTorch.
-SHOWS = {function.__code__.co_filename for function in (traceback.extract_stack, warnings.formatwarning)}
+SHOWS = traceback.extract_stack.__code__.co_filename  # it reads the lines of a stack, ours among them
 PACKAGES = ("site-packages", "dist-packages")  # folders of others in it
 
 
@@ -68,7 +66,7 @@ class Closed:
             if self._traps.watches(file):
                 line = f"{Path(file).name}:{frame.f_lineno}"
                 raise self._traps.caught(f"{line} uses {folder.name}/, where the answers are: write it yourself")
-            if folder == TESTS and file in SHOWS:
+            if folder == TESTS and file == SHOWS:  # for a learner who looks for a mistake, or while PyTorch is imported
                 return
             # Meant for the learner: what is borrowed, and what it imports itself; what we look up here.
             if file in (borrowing.__file__, __file__) or file.startswith(f"{SOLUTION}{os.sep}"):

@@ -1,8 +1,9 @@
 """What a learner has tried: the attempts at each task, a line for each in `.tiny-llm/attempts/TASK.jsonl`.
 
-An attempt is a verdict on code that is not that of the attempt before. Another verdict on the same code takes its place,
-but a pass is never forgotten: what fails after it, by what it uses, is an attempt until that is mended. A line is added in one step and read by itself, so that graders at work together, or a damaged line, cost no more
-than a line. None of it leaves this machine but by `export --history`.
+An attempt is a verdict on code that is not that of the attempt before. Another verdict on the same code takes its
+place, but a pass is never forgotten: what fails after it, by what it uses, is an attempt until that is mended. A line
+is added in one step and read by itself, so that graders at work together, or a damaged line, cost no more than a line.
+None of it leaves this machine but by `export --history`.
 """
 
 import contextlib

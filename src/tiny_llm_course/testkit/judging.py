@@ -50,7 +50,7 @@ def stops_what_is_wrong(check: Check, of: str) -> None:
     headline = f"{counts}, {sum(each.is_right for each in right)} of {len(right)} right ones pass"
     lines = []
     if all(each.verdict.error for each in found):
-        lines.append("your check stops every program, whatever it computes")
+        lines.append("your check stops every program, right or wrong")
     elif not any(each.verdict.error for each in found):
         lines.append("your check stops no program")
     if denials := sum(each.verdict.denied for each in found):
