@@ -170,7 +170,7 @@ def _stopped(error: Exception) -> str:
         return str(error).splitlines()[0].partition(": ")[2] or str(error)
     frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _ours(frame.filename)]
     where = f", at {name_of(Path(frames[-1].filename))}:{frames[-1].lineno}" if frames else ""
-    return f"{type(cause).__name__}: {first_line(cause)}{where}"
+    return f"{type(cause).__name__}: {first_line(cause).rstrip('.')}{where}"
 
 
 def _ours(file: str) -> bool:
