@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import click
 
+from ..doctor import blas
 from .options import Finite
 
 
@@ -52,6 +53,7 @@ def generate(
 
     The text goes to stdout, the figures to stderr. Ctrl-C ends the text; the exit code is 130 then.
     """
+    blas.load()
     from ..engine import engine, talk
 
     runner = engine.load_engine(model, solution, dtype, stage)
@@ -69,6 +71,7 @@ def chat(
     **sampling: float | None,
 ) -> int:
     """Talk with a model; /help says how."""
+    blas.load()
     from ..engine import engine, talk
 
     runner = engine.load_engine(model, solution, dtype, stage)
