@@ -29,7 +29,7 @@ extern "C" void tiny_llm_sgemm_by(Gemm* its_gemm, Gemv* its_gemv, SetThreads* it
 }
 
 // Whether there was a product since this was asked last.
-extern "C" bool tiny_llm_sgemm_called() {
+extern "C" int tiny_llm_sgemm_called() {
     const bool before = called;
     called = false;
     return before;
