@@ -12,6 +12,7 @@ import click
 from ..course.registry import UsageError, load_course, with_commands
 from ..course.requirements import in_words, missing
 from ..course.selection import by_day
+from ..doctor import blas
 from ..grading.build import must_be_built
 from ..grading.day import grade_day
 from ..learner import progress
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 )
 def bench(name: str | None, solution: bool, quick: bool, file: Path | None) -> int:
     """Measure what you have built on a day: time, memory or error. Without a day: what there is to measure."""
+    blas.load()
     from ..measuring import benches
 
     if name is None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import click
 
+from ..doctor import blas
 from .options import Finite
 
 PROMPT = "Once upon a time"  # where --mistake needs one and none is typed
@@ -62,6 +63,7 @@ def generate(
 
     The text goes to stdout, the figures to stderr. Ctrl-C ends the text; the exit code is 130 then.
     """
+    blas.load()
     from ..engine import engine, talk
 
     ctx = click.get_current_context()
@@ -90,6 +92,7 @@ def chat(
     **sampling: float | None,
 ) -> int:
     """Talk with a model; /help says how."""
+    blas.load()
     from ..engine import engine, talk
 
     runner = engine.load_engine(model, solution, dtype, stage)

@@ -14,19 +14,25 @@ from importlib.util import find_spec
 
 from ..course import requirements
 from ..paths import COURSE, ROOT
+from .blas import OFF, is_off
 from .lines import Check, Line
 from .strangers import hiding
 
 PATIENCE = 30  # seconds for another program to answer
 MACOS, GLIBC = (14,), (2, 35)
+REFERENCE = "the reference BLAS of MLX's package"
+GAIN = 30  # benches/blas.py
 
 # In a process of its own: a broken MLX may end it in any way. Its last line is what it found out.
 ASK_MLX = """
 import json, sys
-import mlx.core as mx
-words = {"device": str(mx.default_device()), "libraries": []}
 sys.path.insert(0, sys.argv[1])
 from tiny_llm_course.course.requirements import is_here
+from tiny_llm_course.doctor.blas import in_use, load
+load()
+sys.path.pop(0)
+import mlx.core as mx
+words = {"device": str(mx.default_device()), "fast_blas": in_use(), "libraries": []}
 words |= {word: is_here(word) for word in ("metal", "cuda")}
 a = mx.ones((8, 8))
 words["sum"] = (a @ a).sum().item()
@@ -112,7 +118,7 @@ def mlx() -> Iterator[Line]:
         yield Line("MLX", "computes wrongly: 8 x 8 ones times themselves.", fix=reinstall, stops=True)
         return
     yield Line("MLX", f"default device: {'GPU' if 'gpu' in found['device'] else 'CPU'}; week 1 is graded on the CPU")
-    yield Line("BLAS", blas(found["libraries"]))
+    yield Line("BLAS", blas_in_words(found["fast_blas"], blas(found["libraries"])))
     for word in ("metal", "cuda"):
         yield _needed(word, found[word])
 
@@ -130,10 +136,7 @@ def _needed(word: str, there: bool) -> Line:
 
 
 def own_blas() -> str:
-    """The same words as in doctor's line, for those who measure; NumPy's library, which a process may have, is another.
-
-    "not known" if MLX does not answer.
-    """
+    """The library in MLX's package, in words, for those who measure; "not known" if MLX does not answer."""
     try:
         return blas(json.loads(_asked().stdout.splitlines()[-1])["libraries"])
     except (subprocess.TimeoutExpired, LookupError, ValueError):
@@ -147,16 +150,28 @@ def _asked() -> subprocess.CompletedProcess[str]:
 
 
 def blas(libraries: list[str]) -> str:
-    """The library that multiplies matrices on the CPU, in words, from what a process with MLX has loaded."""
+    """What multiplies matrices on the CPU if MLX is left as it is, from what a process with MLX has loaded."""
     if sys.platform == "darwin":
         return "Accelerate, Apple's own"
-    names = " ".join(os.path.basename(path).lower() for path in libraries)
+    names = " ".join(os.path.basename(path).lower() for path in libraries if "numpy.libs" not in path)
     for part, name in (("openblas", "OpenBLAS"), ("mkl", "Intel's MKL"), ("blis", "BLIS")):
         if part in names:
             return name
-    if "blas" in names:
-        return "the reference BLAS of MLX's package; large matrices are slow on the CPU"
-    return "not known"
+    return REFERENCE if "blas" in names else "not known"
+
+
+def blas_in_words(fast: str, own: str) -> str:
+    """What multiplies for an engine, for the tests, and why it is not the faster one, where it is not."""
+    if fast:
+        return f"{fast} for generate, chat and bench; tests are graded with {own}"
+    if own != REFERENCE:
+        return own
+    if is_off():
+        return f"{own}, as {OFF}=0 asks"
+    needed = requirements.REQUIREMENTS["compiler"]
+    if needed.is_here():
+        return f"{own}: NumPy's OpenBLAS could not take its place; large matrices are slow on the CPU"
+    return f"{own}: with {needed.text}, large matrices would be some {GAIN} times as fast in generate, chat and bench"
 
 
 def pytorch() -> Iterator[Line]:

@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 import mlx.core as mx
 
+from ..doctor.blas import in_use
 from ..doctor.machine import own_blas
 
 
@@ -21,7 +22,7 @@ def machine() -> dict[str, str]:
         "mlx": version("mlx"),
         "device": "CPU" if cpu else f"GPU, {_name(device)}",
     }
-    return found | ({"blas": own_blas().partition(";")[0]} if cpu else {})
+    return found | ({"blas": in_use() or own_blas()} if cpu else {})
 
 
 def in_words(machine: dict[str, str]) -> str:
