@@ -34,7 +34,7 @@ class KVCache:
             value: as key.
 
         Returns:
-            Keys and values, N x H_kv x offset x D each, in the order in which they came. Whatever comes later, these two
+            Keys and values, N x H_kv x offset x D each, in the order in which they came. Whatever comes later, both
             arrays stay as they are, and so do the arguments.
 
         Raises:
