@@ -28,9 +28,9 @@ class Qwen3CachedAttention:
         own = {name.removeprefix("self_attn."): w for name, w in weights.items()}
         self.projections = [(own[f"{x}_proj.weight"], None if qwen3 else own[f"{x}_proj.bias"]) for x in "qkv"]
         self.wo = own["o_proj.weight"]
-        self.norms = [
+        self.q_norm, self.k_norm = (
             RMSNorm(config.head_dim, own[f"{x}_norm.weight"], config.rms_norm_eps) if qwen3 else None for x in "qk"
-        ]
+        )
         self.head_dim = config.head_dim
         self.rope = RoPE(config.head_dim, config.max_position_embeddings, config.rope_theta)
 
@@ -51,11 +51,10 @@ class Qwen3CachedAttention:
         """
         # N x L x H x D, and twice N x L x H_kv x D
         query, key, value = (mx.unflatten(linear(x, *each), -1, (-1, self.head_dim)) for each in self.projections)
+        if self.q_norm and self.k_norm:
+            query, key = self.q_norm(query), self.k_norm(key)
         positions = slice(cache.offset, cache.offset + x.shape[1])
-        query, key = (
-            self.rope(y if norm is None else norm(y), positions)
-            for y, norm in zip((query, key), self.norms, strict=True)
-        )
+        query, key = self.rope(query, positions), self.rope(key, positions)
         keys, values = cache.update_and_fetch(key.swapaxes(1, 2), value.swapaxes(1, 2))  # N x H_kv x S x D
         attended = scaled_dot_product_attention_grouped(query.swapaxes(1, 2), keys, values, mask="causal")
         return linear(attended.swapaxes(1, 2).flatten(2), self.wo)
