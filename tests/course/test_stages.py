@@ -67,7 +67,9 @@ def test_an_unknown_one_is_refused_with_those_that_there_are(two: set[str]) -> N
 
 
 def test_its_own_class_and_function_are_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert type(load_engine(None, solution=True, dtype="float32").model).__name__ == FIRST.model.name
+    for stage in load_course().stages():
+        engine = load_engine(None, solution=True, dtype="float32", stage=stage.name)
+        assert type(engine.model).__name__ == stage.model.name
     missing = dataclasses.replace(FIRST, model=Target("qwen3", "Quick"))
     monkeypatch.setattr(stages, "choose", lambda name, solution: missing)
     with pytest.raises(LearnerError, match=r"qwen3\.py defines no Quick"):

@@ -76,13 +76,13 @@ def attention_refuses(program):
     return mx.array([0, kept.offset])
 
 
-@known.sized("one token after 512, E 256, H 8, H_kv 4, D 64")
+@known.sized("one token after 2,048, E 512, H 8, H_kv 4, D 128")
 def sized(program):
-    measures = {"hidden_size": 256, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 64}
-    model = random_model(QWEN3, 1, num_hidden_layers=1, max_position_embeddings=1024, **measures)
+    measures = {"hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 128}
+    model = random_model(QWEN3, 1, num_hidden_layers=1, max_position_embeddings=4096, **measures)
     layer = program(ModelConfig.from_dict(model.config), model.layer(0))
     draw, kept = normals(1), KVCache()
-    before, new = draw(1, 512, 256), draw(1, 1, 256)
+    before, new = draw(1, 2048, 512), draw(1, 1, 512)
     mx.eval(layer(before, kept))
 
     def run():
