@@ -119,6 +119,7 @@ class Stage:
     generate: Target  # the function that yields tokens
     needs: tuple[str, ...]  # ids of the tasks without which it does not run
     requires: tuple[str, ...] = ()  # words of `requirements`
+    rereads: bool = False  # whether a token takes the longer, the more stand before it
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ class Engine:
                 f"The prompt has {len(prompt)} tokens, but the model takes fewer than {self.context_length}."
             )
         most = min(max_tokens or USUAL_TOKENS, self.context_length - len(prompt))
-        answer = Answer(iter(()), Pace(len(prompt)), most)
+        answer = Answer(iter(()), Pace(len(prompt), self.stage.rereads), most)
         answer.pieces = self._pieces(answer, prompt, max_tokens, sampler)
         return answer
 
