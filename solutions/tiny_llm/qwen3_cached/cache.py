@@ -6,11 +6,13 @@ import mlx.core as mx
 class KVCache:
     """One layer's keys and values, for rows that are equally long.
 
+    `offset` is how many tokens there are, which is the position of the next one.
+
     Rows of different lengths (week 3) will need an offset each: RoPE already takes a slice for every row, and attention
     any mask, so that another class with these methods can take this one's place.
     """
 
-    offset: int  # how many tokens there are, which is the position of the next one
+    offset: int
 
     def __init__(self, block: int = 256) -> None:
         """Begin with nothing; the first keys say what all are like.
