@@ -559,6 +559,23 @@ def test_task_3_model_trained():
 
 
 @by_architecture
+def test_task_3_model_reads_into_the_caches(base):
+    """Any KVCache will do, with blocks of any size; each then holds every token, and is all that the model goes by."""
+    whole, tokens = random_model(base, 14), random_tokens(14, 2, 5)
+    case = f"float32, tokens 2 x 5, {whole}, parts 2 + 3, caches in blocks of 4 and 1, seed 14"
+    with noted(case):
+        caches = [cache.KVCache(4), cache.KVCache(1)]
+        parts = [tokens[:, :2], tokens[:, 2:]]
+        programs = [model.Qwen3CachedModel(of(whole), whole.weights) for _ in parts]
+        found = [program(part, caches, all_positions=True) for program, part in zip(programs, parts, strict=True)]
+        counts = [each.offset for each in caches]
+    if counts != [5, 5]:
+        fail(Kind.VALUES, "the caches' offsets are wrong", case, "expected  [5, 5]", f"got       {counts}")
+    actual = mx.concatenate(found, axis=1)
+    compare(actual, model64(to_float64(tokens), whole), mx.float32, 1e-4, case, actual.size)
+
+
+@by_architecture
 def test_task_3_model_two_texts_in_turn(base):
     """One model, two lots of caches."""
     whole, tokens = random_model(base, 7), random_tokens(7, 2, 5)
