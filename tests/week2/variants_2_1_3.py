@@ -104,7 +104,7 @@ def model_numbers_of_caches(program):
 @known.probe()
 def model_memory(program):
     """Whether one call holds the scores of all positions."""
-    model, tokens = made(program, QWEN3, 42, vocab_size=50000), random_tokens(42, 1, 32)
+    model, tokens = made(program, QWEN3, 42, vocab_size=50000, max_position_embeddings=1000), random_tokens(42, 1, 32)
     mx.eval(model(tokens))
     return mx.array(most_at_once(lambda: model(tokens)) > 32 * 50000 * 4 // 2)
 
