@@ -231,7 +231,7 @@ known.change(
 known.change(
     "biases-left-out",
     ('None if qwen3 else own[f"{x}_proj.bias"]', "None"),
-    fact="Qwen2.5's biases are left out",
+    fact="the biases of Qwen2.5 are left out",
     question="Which of Qwen2.5's weights do you not use?",
 )
 known.change(
