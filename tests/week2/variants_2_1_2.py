@@ -3,11 +3,12 @@
 import mlx.core as mx
 from tests.week1.reference_model import QWEN3, QWEN25, random_model
 from tests.week2.in_parts import Parts, in_parts
+from tiny_llm_solution.attention import scaled_dot_product_attention_grouped
 from tiny_llm_solution.config import ModelConfig
-from tiny_llm_solution.qwen3_cached.attention import Qwen3CachedAttention
+from tiny_llm_solution.positional_encoding import RoPE
 from tiny_llm_solution.qwen3_cached.cache import KVCache
 
-from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.inputs import causal, normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.1.2")
@@ -267,45 +268,50 @@ known.change(
 )
 
 
-@known.accepted("operators-of-mlx")
-class AttentionOfOperators:
+@known.accepted("mask-as-an-array")
+class MaskAsAnArray:
+    """Heads that share keys lie side by side, and the mask is an array."""
+
     def __init__(self, config, weights):
-        self.config = config
+        self.config, self.rope = config, RoPE(config.head_dim, config.max_position_embeddings, config.rope_theta)
         names = [f"{name}_proj.weight" for name in "qkvo"]
-        names += (
-            [f"{n}_norm.weight" for n in "qk"] if config.model_type == "qwen3" else [f"{n}_proj.bias" for n in "qkv"]
-        )
+        names += [f"{n}_norm.weight" if config.model_type == "qwen3" else f"{n}_proj.bias" for n in "qk"]
+        names += [] if config.model_type == "qwen3" else ["v_proj.bias"]
         self.weights = {name: weights[f"self_attn.{name}"] for name in names}
 
-    def __call__(self, x, cache):
-        c, w, offset = self.config, self.weights, cache.offset
-        if offset + x.shape[1] > c.max_position_embeddings:
-            raise ValueError(f"{offset} + {x.shape[1]} tokens")
-
-        def heads(name, count):
-            y = x @ w[f"{name}_proj.weight"].T + w.get(f"{name}_proj.bias", 0)
-            y = y.reshape(*x.shape[:2], count, c.head_dim)
-            if f"{name}_norm.weight" in w:
-                y = mx.fast.rms_norm(y, w[f"{name}_norm.weight"], c.rms_norm_eps)
-            return y.transpose(0, 2, 1, 3)
-
-        def turn(y):
-            return mx.fast.rope(y, c.head_dim, traditional=False, base=c.rope_theta, scale=1.0, offset=offset)
-
-        query = turn(heads("q", c.num_attention_heads))
-        keys, values = cache.update_and_fetch(
-            turn(heads("k", c.num_key_value_heads)), heads("v", c.num_key_value_heads)
-        )
-        y = mx.fast.scaled_dot_product_attention(query, keys, values, scale=c.head_dim**-0.5, mask="causal")
-        return y.transpose(0, 2, 1, 3).reshape(*x.shape[:2], -1) @ w["o_proj.weight"].T
-
-
-@known.accepted("no-mask-for-one-token")
-class NoMaskForOneToken(AttentionOfOperators):
-    """One new token sees all; several are told by an array what they may see."""
+    def heads(self, x, name, offset):
+        w, c = self.weights, self.config
+        y = x @ w[f"{name}_proj.weight"].T
+        y = y + w[f"{name}_proj.bias"] if f"{name}_proj.bias" in w else y
+        y = y.reshape(*x.shape[:2], -1, c.head_dim)
+        if f"{name}_norm.weight" in w:
+            y = mx.fast.rms_norm(y, w[f"{name}_norm.weight"], c.rms_norm_eps)
+        y = y if name == "v" else self.rope(y, slice(offset, offset + x.shape[1]))
+        return y.transpose(0, 2, 1, 3)
 
     def __call__(self, x, cache):
-        if x.shape[1] == 1:
-            return super().__call__(x, cache)
-        solution = Qwen3CachedAttention(self.config, {f"self_attn.{name}": w for name, w in self.weights.items()})
-        return solution(x, cache)
+        c, offset = self.config, cache.offset
+        query, key, value = (self.heads(x, name, offset) for name in "qkv")
+        keys, values = cache.update_and_fetch(key, value)
+        batch, _, length, dims = query.shape
+        grouped = query.reshape(batch, c.num_key_value_heads, -1, length, dims)
+        scores = grouped @ keys[:, :, None].swapaxes(-1, -2) * dims**-0.5 + causal(length, keys.shape[2], x.dtype)
+        y = mx.softmax(scores, axis=-1, precise=True) @ values[:, :, None]
+        y = y.reshape(batch, -1, length, dims).transpose(0, 2, 1, 3)
+        return y.reshape(batch, length, -1) @ self.weights["o_proj.weight"].T
+
+
+@known.accepted("turned-when-they-are-read")
+class TurnedWhenTheyAreRead(MaskAsAnArray):
+    """The cache holds keys that are not turned; each call turns all of them."""
+
+    def __call__(self, x, cache):
+        offset, rope = cache.offset, self.rope
+        query = self.heads(x, "q", offset)
+        self.rope = lambda y, positions: y
+        key, value = self.heads(x, "k", offset), self.heads(x, "v", offset)
+        self.rope = rope
+        keys, values = cache.update_and_fetch(key, value)
+        keys = rope(keys.swapaxes(1, 2)).swapaxes(1, 2)
+        y = scaled_dot_product_attention_grouped(query, keys, values, mask="causal")
+        return y.transpose(0, 2, 1, 3).reshape(*x.shape[:2], -1) @ self.weights["o_proj.weight"].T
