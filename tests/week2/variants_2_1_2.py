@@ -238,7 +238,7 @@ known.change(
 known.change(
     "theta-default",
     ("config.max_position_embeddings, config.rope_theta", "config.max_position_embeddings"),
-    fact="RoPE has its default theta, not the config's",
+    fact="theta has RoPE's own default, not the config's number",
     question="Where does RoPE's base come from?",
 )
 known.change(
