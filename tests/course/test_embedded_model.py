@@ -114,7 +114,7 @@ def test_transformers_renders_the_chat_as_the_course_does(engine):
 @settings(max_examples=8, derandomize=True, deadline=None)
 @given(length=st.integers(1, 60), end=st.integers(0, 40))
 def test_what_follows_does_not_change_what_came_before(engine, story, length, end):
-    whole, part = engine.model(mx.array([story[: length + end]])), engine.model(mx.array([story[:length]]))
+    whole, part = engine.logits(mx.array([story[: length + end]])), engine.logits(mx.array([story[:length]]))
     assert mx.abs(whole[:, :length] - part).max().item() < 1e-3
 
 
@@ -122,9 +122,9 @@ def test_what_follows_does_not_change_what_came_before(engine, story, length, en
 @given(starts=st.lists(st.integers(0, 128), min_size=1, max_size=4), length=st.integers(1, 16))
 def test_a_batch_is_one_at_a_time(engine, story, starts, length):
     rows = [story[start : start + length] for start in starts]
-    together = engine.model(mx.array(rows))
+    together = engine.logits(mx.array(rows))
     for row, logits in zip(rows, together, strict=True):
-        assert mx.abs(engine.model(mx.array([row]))[0] - logits).max().item() < 1e-3
+        assert mx.abs(engine.logits(mx.array([row]))[0] - logits).max().item() < 1e-3
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_mlx_lm_s_cache_changes_nothing(engine, of_mlx_lm, story, pieces):
     parts = [
         of_mlx_lm(mx.array([story[end - size : end]]), cache=cache) for end, size in zip(ends, pieces, strict=True)
     ]
-    assert mx.abs(mx.concatenate(parts, axis=1) - engine.model(mx.array([story[: ends[-1]]]))).max().item() < 1e-3
+    assert mx.abs(mx.concatenate(parts, axis=1) - engine.logits(mx.array([story[: ends[-1]]]))).max().item() < 1e-3
 
 
 @pytest.mark.parametrize(("bits", "group", "worse"), [(8, 64, 0.02), (4, 64, 0.2), (4, 32, 0.15)])
@@ -198,7 +198,7 @@ def test_the_draft_often_says_what_the_model_says(engine, story):
     """What speculative decoding lives on: the likeliest token of the one is that of the other."""
     draft = load_engine(str(DRAFT), solution=True, dtype="float32")
     tokens = mx.array([story])
-    same = mx.argmax(engine.model(tokens), axis=-1) == mx.argmax(draft.model(tokens), axis=-1)
+    same = mx.argmax(engine.logits(tokens), axis=-1) == mx.argmax(draft.logits(tokens), axis=-1)
     assert same.mean().item() > 0.5
 
 

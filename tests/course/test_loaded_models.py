@@ -58,14 +58,14 @@ def their_text(model, prompt):
 def our_text(engine, prompt):
     tokens = list(prompt)
     for _ in range(64):
-        tokens.append(mx.argmax(engine.model(mx.array([tokens]))[0, -1]).item())
+        tokens.append(mx.argmax(engine.logits(mx.array([tokens]))[0, -1]).item())
     return tokens[len(prompt) :]
 
 
 def assert_same_logits(folder):
     engine = ours(folder)
     tokens = random_tokens(3, 2, 9, vocab_size=engine.checkpoint.config["vocab_size"])
-    logits, expected = engine.model(tokens), theirs(folder)(tokens)
+    logits, expected = engine.logits(tokens), theirs(folder)(tokens)
     assert logits.dtype == mx.float32
     assert logits.shape == expected.shape
     assert np.abs(to_float64(logits) - to_float64(expected)).max() <= 1e-4

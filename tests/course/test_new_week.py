@@ -1,4 +1,4 @@
-"""A week is added by content alone: a copy of the course with a second one proves itself, and breaks no test."""
+"""A week is added by content alone: a copy of the course with one more proves itself, and breaks no test."""
 
 import re
 import subprocess
@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Scenario, checkout_for, environment, run
 from tiny_llm_course.paths import COURSE
+
+WEEK = load_course().weeks[-1].number + 1
+DAY, TASK, FOLDER = f"{WEEK}.1", f"{WEEK}.1.1", f"week{WEEK}"
 
 # The tests that read the course: its registry, chapters, quizzes, measurements, known programs and stubs.
 READERS = (
@@ -27,14 +31,14 @@ for name, new, fact in (
     known.change(name, ("return x + x", f"return {new}"), fact=fact, question="What should 3 become?")
 known.together("nothing", "thrice", makes="unchanged")
 """
-QUESTION = """
+QUESTION = f"""
 
-@quiz.question("2.1.1", "And of 0 and 5?", why="So is each of these.", mistakes={"squared": "Is 5 times 5 twice 5?"})
+@quiz.question("{TASK}", "And of 0 and 5?", why="So is each of these.", mistakes={{"squared": "Is 5 times 5 twice 5?"}})
 def two_numbers(program: Any) -> str:
     return numbers(program(mx.array([0.0, 5.0])))
 """
-MAP = r"{{#include ../generated/2.1.md:map}}\n"
-MEASURED = r"{{#include ../generated/2.1.md:measured}}\n"
+MAP = rf"{{{{#include ../generated/{DAY}.md:map}}}}\n"
+MEASURED = rf"{{{{#include ../generated/{DAY}.md:measured}}}}\n"
 
 
 def written(file: Path, *changes: tuple[str, str]) -> None:
@@ -50,45 +54,46 @@ def written(file: Path, *changes: tuple[str, str]) -> None:
 def checkout() -> Iterator[Path]:
     """The scaffold of a day in a copy of the course, and what it lacks."""
     with checkout_for(Scenario("two weeks", ())) as folder:
-        run("dev new-day 2.1 --title Sums --week-title Kernels --target kernels.sums:twice", folder)
-        written(folder / "tests/week2/test_day1.py", (r"def test_task_1_pytorch(.|\n)*?\n\n\n", ""))
-        written(folder / "tests/week2/variants_2_1_1.py", (r"\Z", MISTAKES))
-        written(folder / "book/quizzes/week2/day1.py", (r"\Z", QUESTION))
+        run(f"dev new-day {DAY} --title Sums --week-title Another --target another.sums:twice", folder)
+        written(folder / f"tests/{FOLDER}/test_day1.py", (r"def test_task_1_pytorch(.|\n)*?\n\n\n", ""))
+        written(folder / f"tests/{FOLDER}/variants_{TASK.replace('.', '_')}.py", (r"\Z", MISTAKES))
+        written(folder / f"book/quizzes/{FOLDER}/day1.py", (r"\Z", QUESTION))
         words = "As many words as a section of this kind has, which say nothing. " * 6
         empty_sections = (r"^(## .*\n)\n*(?=## |\Z)", r"\1\nA sum (`test_task_1_mlx`).\n\n")
-        written(folder / "book/src/week2/day1.md", (MEASURED, rf"{MEASURED}\n{words}\n"), empty_sections)
-        registry = folder / "src/tiny_llm_course/course/tasks/week2.toml"
+        written(folder / f"book/src/{FOLDER}/day1.md", (MEASURED, rf"{MEASURED}\n{words}\n"), empty_sections)
+        registry = folder / f"src/tiny_llm_course/course/tasks/{FOLDER}.toml"
         written(registry, (r"^(needs = .*)$", r'makes = ["layers/attention/twice before GQA"]\n\1'))
-        written(folder / "book/src/week2/day1.md", (r"^(# .*)\n", rf"\1\n\n{MAP}"))
-        written(folder / "book/src/week2/overview.md", (r"^(# .*)\n", rf"\1\n\n{MAP.replace('2.1', '2')}"))
-        for command in ("dev stubs", "dev bench 2.1", "dev book"):
+        written(folder / f"book/src/{FOLDER}/day1.md", (r"^(# .*)\n", rf"\1\n\n{MAP}"))
+        written(folder / f"book/src/{FOLDER}/overview.md", (r"^(# .*)\n", rf"\1\n\n{MAP.replace(DAY, str(WEEK))}"))
+        for command in ("dev stubs", f"dev bench {DAY}", "dev book"):
             assert run(command, folder).returncode == 0
         yield folder
 
 
 def test_the_day_proves_itself(checkout: Path) -> None:
-    done = run("dev check 2.1", checkout)
+    done = run(f"dev check {DAY}", checkout)
     assert done.returncode == 0, done.stdout
 
 
 def test_its_box_stands_in_the_engine_and_leads_to_its_chapter(checkout: Path) -> None:
     generated = checkout / "book/src/generated"
     texts = {
-        name: (generated / f"{name}.md").read_text(encoding="utf-8") for name in ("2.1", "2", "course", "1", "1.1")
+        name: (generated / f"{name}.md").read_text(encoding="utf-8") for name in (DAY, str(WEEK), "course", "1", "1.1")
     }
-    box = '<a href="day1.md#task-2-1-1" title="Week 2, day 1: Sums"'
-    assert f'{box} aria-current="page">twice</a>' in texts["2.1"]
-    assert f"{box}>twice</a>" in texts["2"]
-    assert '<a href="week2/day1.html#task-2-1-1">Week 2, day 1: Sums</a>' in texts["course"]
+    anchor = f"task-{TASK.replace('.', '-')}"
+    box = f'<a href="day1.md#{anchor}" title="Week {WEEK}, day 1: Sums"'
+    assert f'{box} aria-current="page">twice</a>' in texts[DAY]
+    assert f"{box}>twice</a>" in texts[str(WEEK)]
+    assert f'<a href="{FOLDER}/day1.html#{anchor}">Week {WEEK}, day 1: Sums</a>' in texts["course"]
     assert "twice" not in texts["1"] + texts["1.1"]
 
 
 def test_it_is_graded_and_stands_on_the_board(checkout: Path) -> None:
-    assert "○ 2.1.1 Twice: not started" in run("test 2", checkout).stdout
-    assert run("test 2 --solution", checkout).returncode == 0
+    assert f"○ {TASK} Twice: not started" in run(f"test {WEEK}", checkout).stdout
+    assert run(f"test {WEEK} --solution", checkout).returncode == 0
     board = run("status", checkout).stdout
     assert "Week 1: " in board
-    assert "Week 2: Kernels\n  0 of 1 task done, 10 min to go\n" in board
+    assert f"Week {WEEK}: Another\n  0 of 1 task done, 10 min to go\n" in board
 
 
 def test_the_tests_that_read_the_course_pass(checkout: Path) -> None:

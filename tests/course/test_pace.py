@@ -12,9 +12,9 @@ from tiny_llm_course.engine.engine import Sampling, load_engine
 from tiny_llm_course.engine.pace import Pace, slow
 
 
-def paced(prompt, *taken):
+def paced(prompt, *taken, rereads=True):
     """A text whose tokens came so many seconds after one another."""
-    pace = Pace(prompt)
+    pace = Pace(prompt, rereads)
     pace._came = list(accumulate(taken, initial=0.0))
     return pace
 
@@ -33,6 +33,11 @@ def paced(prompt, *taken):
         (paced(1000, 0.1, 0.1), ""),
         (paced(1000, 1.0, 1.0), "It stops after a minute, at about 59 tokens; --max-tokens 256 goes on, about 5 minut"),
         (paced(4, 0.001, 0.001), ""),
+        (paced(4, 0.2, 0.2, rereads=False), ""),
+        (
+            paced(100, 0.3, 0.3, rereads=False),
+            "It stops after a minute, at about 201 tokens; --max-tokens 256 goes on, about 76 s",
+        ),
     ],
 )
 def test_what_a_text_will_take(pace, words):

@@ -2,14 +2,16 @@
 
 import dataclasses
 
+import mlx.core as mx
 import pytest
 
 from tiny_llm_course.course.nouns import Stage, Target
 from tiny_llm_course.course.registry import Course, UsageError, load_course
+from tiny_llm_course.course.requirements import missing
 from tiny_llm_course.engine import stages
-from tiny_llm_course.engine.engine import load_engine
+from tiny_llm_course.engine.engine import Sampling, load_engine
 from tiny_llm_course.learner import progress
-from tiny_llm_course.programs.packages import LearnerError
+from tiny_llm_course.programs.packages import SOLUTION_NAME, LearnerError, program
 
 FIRST = load_course().stages()[0]
 QUICK = Stage(
@@ -67,8 +69,32 @@ def test_an_unknown_one_is_refused_with_those_that_there_are(two: set[str]) -> N
 
 
 def test_its_own_class_and_function_are_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert type(load_engine(None, solution=True, dtype="float32").model).__name__ == FIRST.model.name
+    for stage in load_course().stages():
+        engine = load_engine(None, solution=True, dtype="float32", stage=stage.name)
+        assert type(engine.model).__name__ == stage.model.name
     missing = dataclasses.replace(FIRST, model=Target("qwen3", "Quick"))
     monkeypatch.setattr(stages, "choose", lambda name, solution: missing)
     with pytest.raises(LearnerError, match=r"qwen3\.py defines no Quick"):
         load_engine(None, solution=True, dtype="float32")
+
+
+HERE = [stage for stage in load_course().stages() if not missing(stage.requires)]
+
+
+@pytest.mark.parametrize("stage", HERE, ids=lambda stage: stage.name)
+def test_each_of_them_tells_the_same_story(stage: Stage) -> None:
+    """Through the engine, as `generate` and `chat` run it: prompt, tokens, text."""
+    engine = load_engine(None, solution=True, dtype="float32", stage=stage.name)
+    answer = engine.answer(engine.encode("Once upon a time"), 12, engine.sampler(Sampling(temp=0)))
+    assert "".join(answer.pieces) == ", there was a little girl named Lily. She loved to"
+
+
+@pytest.mark.parametrize("stage", HERE[1:], ids=lambda stage: stage.name)
+def test_two_hundred_likeliest_tokens_are_those_of_the_first(stage: Stage) -> None:
+    """The first would take minutes to write them. Read at once, each is what it would have said in its place."""
+    engine = load_engine(None, solution=True, dtype="float32", stage=stage.name)
+    prompt = engine.encode("Once upon a time")
+    tokens = list(program(stage.generate, SOLUTION_NAME)(engine.model, prompt, 200))
+    first = load_engine(None, solution=True, dtype="float32", stage=FIRST.name)
+    said = mx.argmax(first.model(mx.array([[*prompt, *tokens]]))[0], axis=-1)
+    assert said[len(prompt) - 1 : -1].tolist() == tokens

@@ -50,7 +50,7 @@ def generate_with(
         return _line(prompt, mistake, {**typed, **more})
 
     mx.set_default_device(mx.cpu)  # in float32, as tasks are graded: the same story on every machine
-    task, known, chosen = mistakes.chosen(mistake, engine["solution"], engine["stage"], again)
+    task, stage, known, chosen = mistakes.chosen(mistake, engine["solution"], engine["stage"], again)
     if chosen is None:
         _list(task, known, again)
         return 0
@@ -60,7 +60,7 @@ def generate_with(
     if sampling.seed is None:
         sampling = dataclasses.replace(sampling, seed=SEED)
     note = talk.note if sys.stderr.isatty() else lambda line: None
-    breaker = broken.Breaker(prepared(**engine), prompt, most, sampling, note)
+    breaker = broken.Breaker(prepared(**{**engine, "stage": stage.name}), prompt, most, sampling, note)
     talk.note_borrowed(breaker.engine)
     found = breaker.compare(task, chosen.name)
     _show(task, chosen, found)

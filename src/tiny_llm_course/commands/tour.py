@@ -49,7 +49,7 @@ def tour() -> int:
     _heading(3, "The solution: what the same tests say of it")
     solved = _run("test", "--week", str(day.week), "--day", str(day.number), "--solution")
 
-    _heading(4, "Where it leads: the engine of the first week, and a model of 10 MB that comes with the course")
+    _heading(4, "Where it leads: the engine, as far as it is built, and a model of 10 MB that comes with the course")
     told = _run(*STORY)
 
     say()

@@ -142,6 +142,9 @@ class Stage:
     generate: Target  # the function that yields tokens
     needs: tuple[str, ...]  # ids of the tasks without which it does not run
     requires: tuple[str, ...] = ()  # words of `requirements`
+    # Whether each token is computed from all before it. If not, its model scores the last one alone, and all of them
+    # when it is called with all_positions=True.
+    rereads: bool = False
 
 
 @dataclass(frozen=True)

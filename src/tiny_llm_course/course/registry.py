@@ -152,9 +152,14 @@ def _week(table: dict[str, Any]) -> Week:
 
 
 def _stage(table: dict[str, Any]) -> Stage:
-    model, generate = Target.parse(table["model"]), Target.parse(table["generate"])
     return Stage(
-        table["name"], table["title"], model, generate, tuple(table["needs"]), tuple(table.get("requires", ()))
+        name=table["name"],
+        title=table["title"],
+        model=Target.parse(table["model"]),
+        generate=Target.parse(table["generate"]),
+        needs=tuple(table["needs"]),
+        requires=tuple(table.get("requires", ())),
+        rereads=table.get("rereads", Stage.rereads),
     )
 
 

@@ -18,11 +18,13 @@ NUMBER = "a whole number"
 STRINGS = "a list of strings"
 TABLE = "a table"
 TABLES = "a list of tables"
+YES_NO = "true or false"
 
 NO_KEYS: Keys = {}
 WEEK_KEYS = {"number": NUMBER, "title": STRING, "days": TABLES}
 WEEK_OPTIONS = {"stages": TABLES, "build": STRING, "open": TABLE}
 STAGE_KEYS = {"name": STRING, "title": STRING, "model": STRING, "generate": STRING, "needs": STRINGS}
+STAGE_OPTIONS = {"requires": STRINGS, "rereads": YES_NO}
 DAY_KEYS = {"number": NUMBER, "title": STRING, "chapter": STRING, "tasks": TABLES}
 TASK_KEYS = {
     "id": STRING,
@@ -106,7 +108,7 @@ def _open_task(week: Table) -> Table:
 def _check_stages(stages: list[Table], tasks: set[str]) -> None:
     for i, stage in enumerate(stages, 1):
         place = f"stage {stage.get('name', i)}"
-        _check_keys(stage, STAGE_KEYS, place, {"requires": STRINGS})
+        _check_keys(stage, STAGE_KEYS, place, STAGE_OPTIONS)
         _check_requires(stage, place)
         for key in ("model", "generate"):
             if not PYTHON.fullmatch(stage[key]):
@@ -127,9 +129,8 @@ def _is(value: object, wanted: str) -> bool:
     if wanted in (STRINGS, TABLES):
         member = str if wanted == STRINGS else dict
         return isinstance(value, list) and all(isinstance(item, member) for item in value)
-    if wanted == TABLE:
-        return isinstance(value, dict)
-    return type(value) is (str if wanted == STRING else int)  # isinstance would take `true` for a number
+    kind = {STRING: str, NUMBER: int, YES_NO: bool, TABLE: dict}[wanted]
+    return type(value) is kind  # isinstance would take `true` for a number
 
 
 def _check_distinct(items: Sequence[object], what: str) -> None:

@@ -102,6 +102,12 @@ class Engine:
                 raise TypeError(f"ByteLevelBPE.encode gave {type(ids).__name__}, expected a list of ints")
         return ids
 
+    def logits(self, tokens: mx.array) -> mx.array:
+        """Those after each token of whole texts, N x L x V for N x L."""
+        every = {} if self.stage.rereads else {"all_positions": True}  # else for the last one alone
+        scored: mx.array = self.model(tokens, **every)
+        return scored
+
     def sampler(self, sampling: Sampling) -> Callable[..., mx.array]:
         """The function that chooses tokens.
 
@@ -132,7 +138,7 @@ class Engine:
                 f"The prompt has {len(prompt)} tokens, but the model takes fewer than {self.context_length}."
             )
         most = min(max_tokens or USUAL_TOKENS, self.context_length - len(prompt))
-        answer = Answer(iter(()), Pace(len(prompt)), most)
+        answer = Answer(iter(()), Pace(len(prompt), self.stage.rereads), most)
         answer.pieces = self._pieces(answer, prompt, max_tokens, sampler)
         return answer
 

@@ -52,13 +52,13 @@ def reads_ahead(engine: "Engine", row: Tokens) -> bool:
     """
     half = len(row) // 2
     with engine.learners_code():
-        whole, alone = (engine.model(mx.array(part[None])).astype(mx.float32) for part in (row[:-1], row[:half]))
+        whole, alone = (engine.logits(mx.array(part[None])).astype(mx.float32) for part in (row[:-1], row[:half]))
         apart = mx.max(mx.abs(whole[:, :half] - alone)) / mx.maximum(mx.max(mx.abs(alone)), 1e-30)
         return bool((apart > SAME).item())
 
 
 def _losses(engine: "Engine", row: Tokens) -> mx.array:
-    logits = engine.model(mx.array(row[None, :-1]))
+    logits = engine.logits(mx.array(row[None, :-1]))
     if logits.ndim != 3 or logits.shape[:2] != (1, len(row) - 1):
         raise ValueError(f"the logits for 1 x {len(row) - 1} tokens have shape {logits.shape}")
     wide = logits[0].astype(mx.float32)

@@ -40,15 +40,20 @@ def _behind(*targets: Target) -> frozenset[str]:
     return frozenset(own).union(*map(course.needs, own))
 
 
-def chosen(wanted: str, solution: bool, stage: str | None, again: Again) -> tuple[Task, Variants, Variant | None]:
+def chosen(
+    wanted: str, solution: bool, stage: str | None, again: Again
+) -> tuple[Task, Stage, Variants, Variant | None]:
     """The task of "1.1.2" or "1.1.2:no-scale", its known programs, and the mistake; None if it is not named.
+
+    The stage is the one that was typed, or else the furthest that runs here and uses the task.
 
     Raises:
         LearnerError: the task has not passed, and it is the learner's engine.
         UsageError: there is no such task or mistake, or the engine does not use the task.
     """
     id, _, name = wanted.partition(":")
-    used = in_engine(stages.choose(stage, solution))
+    possible = [stages.choose(stage, solution)] if stage else stages.runnable(solution)
+    used = frozenset[str]().union(*map(in_engine, possible))
     task = one_task([id] if id else [], "generate --mistake", lambda task: task.id in used)
     if task.id not in used:
         proposed = next(other for other in load_course().tasks() if other.id in used)
@@ -69,4 +74,5 @@ def chosen(wanted: str, solution: bool, stage: str | None, again: Again) -> tupl
         guess = nearest(name, names)
         which = f"Did you mean {guess}?" if guess else "All of them:"
         raise UsageError(f"{task.id} has no known mistake {name!r}. {which}", again(f"{task.id}:{guess}".rstrip(":")))
-    return task, known, known.wrong_programs[names.index(name)] if name else None
+    furthest = [each for each in possible if task.id in in_engine(each)][-1]
+    return task, furthest, known, known.wrong_programs[names.index(name)] if name else None

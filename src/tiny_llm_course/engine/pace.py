@@ -12,8 +12,9 @@ LISTENED = 1.5  # seconds after which it is made, if it is not plain before
 class Pace:
     """When the tokens of a text came."""
 
-    def __init__(self, prompt: int) -> None:
+    def __init__(self, prompt: int, rereads: bool) -> None:
         self._prompt = prompt  # its tokens
+        self._rereads = rereads  # each token is computed from all before it
         self._came: list[float] = []
 
     def token(self) -> None:
@@ -32,14 +33,15 @@ class Pace:
     def expected(self, tokens: int) -> list[float]:
         """For each of so many tokens, the seconds from the first one to it.
 
-        An engine without a cache computes each token from all before it. So a token's time is taken to grow with its
-        place, in proportion, until the text has become twice as long: then with the slope of a line through the times.
+        An engine that keeps what it has read takes about as long for each. One that rereads it takes longer and longer:
+        a token's time is taken to grow with its place, in proportion, until the text has become twice as long, and then
+        with the slope of a line through the times.
         """
         taken = [late - early for early, late in zip(self._came, self._came[1:], strict=False)]
         places = [self._prompt + i for i in range(1, len(taken) + 1)]
         mean, middle = sum(taken) / len(taken), sum(places) / len(places)
-        slope = mean / middle
-        if places[-1] >= 2 * places[0]:
+        slope = mean / middle if self._rereads else 0.0
+        if slope and places[-1] >= 2 * places[0]:
             covariance = sum((place - middle) * (seconds - mean) for place, seconds in zip(places, taken, strict=True))
             slope = min(max(covariance / sum((place - middle) ** 2 for place in places), 0.0), slope)
         times = (mean + slope * (self._prompt + i - middle) for i in range(1, tokens))

@@ -23,8 +23,14 @@ def choose(name: str | None, solution: bool) -> Stage:
         if absent := missing(known[name].requires):
             raise UsageError(f"The stage {name} cannot run here: it needs {in_words(absent)}.")
         return known[name]
-    there = [stage for stage in stages if not missing(stage.requires) and (solution or all(map(_done, stage.needs)))]
-    return [stages[0], *there][-1]
+    return runnable(solution)[-1]
+
+
+def runnable(solution: bool) -> list[Stage]:
+    """The first stage, and the others that this machine runs and, for the learner, whose tasks have passed."""
+    first, *others = load_course().stages()
+    there = [stage for stage in others if not missing(stage.requires) and (solution or all(map(_done, stage.needs)))]
+    return [first, *there]
 
 
 def _done(task_id: str) -> bool:

@@ -1,0 +1,65 @@
+"""Day 1's picture, what is computed for each new token, and what the page of the whole model says of the cache."""
+
+import numpy as np
+from book.generate.week1.heads import SENTENCE, example, is_here, model, tokens_of
+from tests.week1.formulas import causal64
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas, squares
+from tiny_llm_course.dev.book.drawing.canvas import SMALL
+from tiny_llm_course.dev.book.model import Facts
+from tiny_llm_course.dev.book.parts import Parts, present
+
+TOKENS = SENTENCE.split()
+CELL, GAP = 13.0, 9.0  # pixels
+
+
+def generated_parts(course: Course) -> Parts:
+    """The picture. Without the model, the one that is there stays."""
+    return {("2.1", "anew"): anew() if is_here() else present("2.1", "anew")}
+
+
+def engine_facts() -> dict[str, Facts]:
+    """What is in the cache's box; nothing without the model."""
+    if not is_here():
+        return {}
+    config, length = model().config, len(tokens_of(SENTENCE))
+    shape = f"H_kv x L x D = {config['num_key_value_heads']} x {length} x {config['head_dim']}, keys and values each"
+    about = "The keys, turned, and the values of all tokens so far: what later tokens need of these."
+    return {"layers/attention/KV cache": Facts(about, shape)}
+
+
+def anew() -> str:
+    """The weights that each of five steps computes, without a cache and with one."""
+    canvas, shares, size = Canvas(), example().weights, len(TOKENS)
+    left = [sum(n * CELL + GAP for n in range(1, count)) for count in range(1, size + 1)]
+    level = 0.0
+    for cached, heading in ((False, "without a cache: every row again"), (True, "with a cache: the new row")):
+        canvas.text(0, level + SMALL, heading, "strong")
+        level += SMALL + 10
+        for count, x in zip(range(1, size + 1), left, strict=True):
+            hidden = causal64(count, count) < 0
+            rows = slice(count - 1 if cached else 0, count)
+            canvas.rect(x - 1, level - 1, count * CELL + 2, count * CELL + 2, "axis")
+            squares(canvas, x, level + rows.start * CELL, shares[rows, :count], CELL, "weights", 1.0, hidden[rows])
+        level += size * CELL + 6
+        for token, count, x in zip(TOKENS, range(1, size + 1), left, strict=True):
+            canvas.text(x + count * CELL / 2, level + SMALL, token, "small", "middle")
+        level += SMALL + 18
+    anew_now, before = computed(False), computed(True)
+    title = "What attention computes when the five tokens come one after the other"
+    about = (
+        f"Five steps. Without a cache they compute 1, 4, 9, 16 and 25 weights, {anew_now} in all, among them every row "
+        f"of the step before; with a cache they compute 1, 2, 3, 4 and 5, {before} in all."
+    )
+    caption = (
+        "One head's weights, as on day 1 of week 1: a row reads, a column is read, a dot is hidden by the mask. Each "
+        "step brings the token below it. In the upper line every row but the last was there before, number for number."
+    )
+    return canvas.figure("anew-2-1", title, about, caption)
+
+
+def computed(cached: bool) -> int:
+    """How many weights all steps compute together."""
+    counts = np.arange(1, len(TOKENS) + 1)
+    return int((counts if cached else counts**2).sum())

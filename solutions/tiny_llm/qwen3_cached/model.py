@@ -1,0 +1,81 @@
+"""The Qwen3 model with a cache for each layer, and scores for the last token alone."""
+
+import mlx.core as mx
+
+from ..basics import linear
+from ..config import ModelConfig
+from ..embedding import Embedding
+from ..layer_norm import RMSNorm
+from ..qwen3 import Qwen3MLP
+from .attention import Qwen3CachedAttention
+from .cache import KVCache
+
+
+class _Layer:
+    """What `Qwen3TransformerBlock` computes, of new tokens only."""
+
+    def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
+        size, eps = config.hidden_size, config.rms_norm_eps
+        self.attention_norm = RMSNorm(size, weights["input_layernorm.weight"], eps)
+        self.attention = Qwen3CachedAttention(config, weights)
+        self.mlp_norm = RMSNorm(size, weights["post_attention_layernorm.weight"], eps)
+        names = (f"mlp.{name}_proj.weight" for name in ("gate", "up", "down"))
+        self.mlp = Qwen3MLP(size, config.intermediate_size, *(weights[name] for name in names))
+
+    def __call__(self, x: mx.array, cache: KVCache) -> mx.array:
+        h = x + self.attention(self.attention_norm(x), cache)
+        return h + self.mlp(self.mlp_norm(h))
+
+
+class Qwen3CachedModel:
+    """Token ids in, logits for the next token out; each token is read once."""
+
+    def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
+        """Build the layers.
+
+        Args:
+            config: the model's measures.
+            weights: by the names of a checkpoint, as `Qwen3Model` takes them.
+
+        Raises:
+            KeyError: a weight is missing.
+        """
+        self.embedding = Embedding(config.vocab_size, config.hidden_size, weights["model.embed_tokens.weight"])
+        self.layers = []
+        for number in range(config.num_hidden_layers):
+            prefix = f"model.layers.{number}."
+            own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
+            self.layers.append(_Layer(config, own))
+        self.norm = RMSNorm(config.hidden_size, weights["model.norm.weight"], config.rms_norm_eps)
+        self.head = None if config.tie_word_embeddings else weights["lm_head.weight"]
+
+    def new_caches(self) -> list[KVCache]:
+        """An empty cache for each layer, for one text or one batch of texts. The model itself keeps none."""
+        return [KVCache() for _ in self.layers]
+
+    def __call__(self, tokens: mx.array, caches: list[KVCache] | None = None, all_positions: bool = False) -> mx.array:
+        """Read tokens, and score every token of the vocabulary as the next one.
+
+        Args:
+            tokens: N x L, integers: those that the caches do not hold yet.
+            caches: one for each layer, as `new_caches` gives them, which then hold these tokens, too. None if the
+                tokens are the whole text, of which nothing is to be kept.
+            all_positions: whether to score after each of the L tokens. Else it is done after the last one alone, and
+                no more is computed.
+
+        Returns:
+            The logits, N x 1 x V, or N x L x V for all positions, in the dtype that all weights share: to rounding
+            what `Qwen3Model` gives there for the whole text, however it was cut into calls.
+
+        Raises:
+            ValueError: there are more or fewer caches than layers, or more tokens than the config's
+                max_position_embeddings, with those that the caches hold.
+        """
+        caches = self.new_caches() if caches is None else caches
+        if len(caches) != len(self.layers):
+            raise ValueError(f"{len(caches)} caches were given for {len(self.layers)} layers")
+        x = self.embedding(tokens)  # N x L x E
+        for layer, cache in zip(self.layers, caches, strict=True):
+            x = layer(x, cache)
+        x = self.norm(x if all_positions else x[:, -1:])
+        return self.embedding.as_linear(x) if self.head is None else linear(x, self.head)

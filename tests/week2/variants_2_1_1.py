@@ -1,0 +1,365 @@
+"""Known programs of task 2.1.1, the cache."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.1.1")
+
+
+def fetched(program, *lengths, block=4, dtype=mx.float32, seed=1):
+    """Keys and values of every call, all held to the end. A length below zero is a rewind."""
+    draw, kept, found = normals(seed, dtype), program(block), []
+    for length in lengths:
+        if length < 0:
+            kept.rewind(-length)
+            continue
+        found += kept.update_and_fetch(draw(2, 3, length, 5), draw(2, 3, length, 5))
+        mx.eval(found)
+    return *found, mx.array(kept.offset)
+
+
+def refusals(program, *shapes, dtype=mx.float32):
+    """For each key and value after keys of 2 x 3 x 2 x 5: 1 if it is refused, 2 if MLX stops, 0 if it is taken."""
+    found = []
+    for shape in shapes:
+        kept = program(4)
+        kept.update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones((2, 3, 2, 5)))
+        try:
+            mx.eval(kept.update_and_fetch(mx.ones(shape, dtype), mx.ones(shape, dtype)))
+            found.append(0)
+        except ValueError:
+            found.append(1)
+        except Exception:
+            found.append(2)
+        found.append(kept.offset)
+    return mx.array(found)
+
+
+@known.probe()
+def cache_pieces(program):
+    return fetched(program, 3, 2, 4, 1, 9)
+
+
+@known.probe()
+def cache_whole_blocks(program):
+    """The arrays are full after the first call and after the third."""
+    return fetched(program, 4, 1, 3, 4, seed=2)
+
+
+@known.probe()
+def cache_one_call(program):
+    return fetched(program, 3, seed=3)
+
+
+@known.probe()
+def cache_rewound(program):
+    return fetched(program, 6, -3, 2, -1, 1, seed=4)
+
+
+@known.probe()
+def cache_rewound_when_full(program):
+    """What was fetched before is held, and then others are written in its place."""
+    return fetched(program, 4, -2, 2, seed=5)
+
+
+@known.probe()
+def cache_rewound_to_nothing(program):
+    return fetched(program, 2, -2, 3, seed=6)
+
+
+@known.probe(mx.float16)
+def cache_half(program):
+    return fetched(program, 3, 2, dtype=mx.float16, seed=7)
+
+
+@known.probe()
+def cache_caller(program):
+    """The caller's own arrays, after other tokens have taken the places of theirs."""
+    draw, kept = normals(8), program(4)
+    key, value = draw(1, 2, 4, 3), draw(1, 2, 4, 3)
+    kept.update_and_fetch(key, value)
+    kept.rewind(2)
+    mx.eval(kept.update_and_fetch(draw(1, 2, 2, 3), draw(1, 2, 2, 3)))
+    return key, value
+
+
+@known.probe()
+def cache_refuses_shapes(program):
+    return refusals(program, (1, 3, 2, 5), (2, 1, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5))
+
+
+@known.probe()
+def cache_refuses_dtypes(program):
+    return refusals(program, (2, 3, 1, 5), dtype=mx.float16)
+
+
+@known.probe()
+def cache_refuses_unlike_values(program):
+    found = []
+    for shape in ((1, 3, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5)):
+        try:
+            mx.eval(program(4).update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones(shape)))
+            found.append(0)
+        except ValueError:
+            found.append(1)
+    return mx.array(found)
+
+
+@known.probe()
+def cache_refuses_rewinds(program):
+    found = []
+    for count in (6, -1, 5, 0):
+        kept = program(4)
+        kept.update_and_fetch(mx.ones((1, 2, 5, 3)), mx.ones((1, 2, 5, 3)))
+        try:
+            kept.rewind(count)
+            found.append(0)
+        except ValueError:
+            found.append(1)
+        found.append(kept.offset)
+    return mx.array(found)
+
+
+@known.probe()
+def cache_memory(program):
+    """Whether most calls take as much memory as all keys."""
+    token, kept, copied = normals(9)(1, 4, 1, 64), program(16), 0
+    for number in range(48):
+        taken = most_at_once(lambda: kept.update_and_fetch(token, token))
+        copied += number >= 16 and taken > number * token.nbytes
+    return mx.array(copied > 16)
+
+
+@known.sized("256 tokens, one at a time, key and value 1 x 8 x 1 x 128")
+def sized(program):
+    token = normals(1)(1, 8, 1, 128)
+
+    def run():
+        kept = program()
+        for _ in range(256):
+            keys, values = kept.update_and_fetch(token, token)
+            mx.eval(keys, values)
+        return keys
+
+    return run
+
+
+known.change(
+    "offset-stays",
+    ("self._keys, self._values, self.offset = keys, values, end", "self._keys, self._values = keys, values"),
+    fact="offset stays at 0, so that every call writes over the one before",
+    question="After a call with three tokens, where does the next one begin to write?",
+)
+known.change(
+    "offset-by-one",
+    ("self.offset = keys, values, end", "self.offset = keys, values, self.offset + 1"),
+    fact="offset moves on by 1, however many tokens came",
+    question="A prompt of five tokens has been read. At which position does the next token stand?",
+)
+known.change(
+    "only-the-new",
+    ("return keys[:, :, :end], values[:, :, :end]", "return key, value"),
+    fact="the new keys and values are given back alone",
+    question="What are the new queries to be compared with?",
+)
+known.change(
+    "all-the-room",
+    ("return keys[:, :, :end], values[:, :, :end]", "return keys, values"),
+    fact="the arrays are given back whole, with the places that nobody has written to yet",
+    question="How many tokens does your cache hold, and how many places has the array that you return?",
+)
+known.change(
+    "new-before-old",
+    (
+        "return keys[:, :, :end], values[:, :, :end]",
+        """
+        old = end - key.shape[2]
+        return mx.concatenate([key, keys[:, :, :old]], axis=2), mx.concatenate([value, values[:, :, :old]], axis=2)
+        """,
+    ),
+    fact="the new keys and values stand before the old ones",
+    question="In what order did the tokens come, and in what order do you give them?",
+)
+known.change(
+    "growth-loses-the-old",
+    (
+        "return more if kept is None else mx.concatenate([kept, more], axis=2)",
+        "return mx.zeros((batch, heads, room + more.shape[2], dims), new.dtype)",
+    ),
+    fact="what was there is lost whenever room is made",
+    question="When the arrays are full, you make larger ones. What is in them?",
+)
+known.change(
+    "growth-by-the-token",
+    ("-(-end // self._block) * self._block - room", "end - room"),
+    fact="room is made for just the tokens that come, so that all that is there is copied for every one",
+    question="How many numbers does your cache copy when token 1,000 comes?",
+)
+known.change(
+    "keys-for-values",
+    ("return keys[:, :, :end], values[:, :, :end]", "return values[:, :, :end], keys[:, :, :end]"),
+    fact="values are given as keys, and keys as values",
+    question="Which of the two does the caller expect first?",
+)
+known.change(
+    "keys-written-twice",
+    ("values[:, :, self.offset : end] = value", "values[:, :, self.offset : end] = key"),
+    fact="the keys are written among the values, too",
+    question="What do you write into the values?",
+)
+known.change(
+    "one-array-for-both",
+    (
+        "end = self.offset + key.shape[2]",
+        """
+        end = self.offset + key.shape[2]
+        if self._keys is None:
+            self._keys = self._values = self._with_room(None, key, end)
+        """,
+    ),
+    fact="the first room is one array under two names, so that the values are written over the keys",
+    question="After `a = b = mx.zeros(3)`, what is in b when a[0] = 1 is done?",
+)
+known.change(
+    "caller-s-array",
+    ("more = mx.zeros(", "if kept is None:\n    return new\nmore = mx.zeros("),
+    fact="the first array that you are given becomes your own, and is later written to",
+    question="Who else holds the array that you keep, and what does x[...] = do to it?",
+)
+known.change(
+    "fetched-when-full",
+    (
+        "return keys[:, :, :end], values[:, :, :end]",
+        "return tuple(x if end == x.shape[2] else x[:, :, :end] for x in (keys, values))",
+    ),
+    fact="the cache's own arrays are given away when they are full, and later written to",
+    question="After a rewind you write into an array. Who may have been given this very array before?",
+)
+known.change(
+    "rewind-forgets-nothing",
+    ("self.offset -= count", "pass"),
+    fact="rewind leaves offset as it was",
+    question="Where do tokens go that come after a rewind?",
+)
+known.change(
+    "rewind-to",
+    ("self.offset -= count", "self.offset = count"),
+    fact="rewind(count) leaves count tokens, where it should forget them",
+    question="Six tokens are there. How many are left after rewind(2)?",
+)
+known.change(
+    "rewind-forgets-all",
+    ("self.offset -= count", "self.offset = 0"),
+    fact="rewind forgets every token",
+    question="Six tokens are there. How many are left after rewind(2)?",
+)
+known.change(
+    "rewind-too-far",
+    ("if not 0 <= count <= self.offset:", "if count < 0:"),
+    fact="more tokens can be rewound than there are",
+    question="Five tokens are there. What does your offset say after rewind(6)?",
+)
+known.change(
+    "rewind-as-far-as-it-goes",
+    ("if not 0 <= count <= self.offset:", "if count < 0:"),
+    ("self.offset -= count", "self.offset = max(0, self.offset - count)"),
+    fact="rewinding more than there is forgets all, and does not say so",
+    question="Somebody asks to forget six tokens of five. Is it likely that the caller is right about the rest?",
+)
+known.change(
+    "rewind-forwards",
+    ("if not 0 <= count <= self.offset:", "if count > self.offset:"),
+    fact="a negative count is taken, and offset moves on over what nobody has written",
+    question="What does rewind(-1) do to your offset?",
+)
+known.change(
+    "rewind-never-all",
+    ("0 <= count <= self.offset", "0 <= count < self.offset"),
+    fact="the first token cannot be rewound",
+    question="May a cache be emptied?",
+)
+known.change(
+    "shapes-not-compared",
+    ("(kept.shape, kept.dtype) != ((batch, heads, room, dims), new.dtype)", "kept.dtype != new.dtype"),
+    fact="keys of another shape are taken wherever they broadcast",
+    question="What does an assignment do with a batch of 1 where there is room for 2?",
+)
+known.change(
+    "dtype-not-compared",
+    ("(kept.shape, kept.dtype) != ((batch, heads, room, dims), new.dtype)", "kept.shape != (batch, heads, room, dims)"),
+    fact="keys of another dtype are taken, and cast without a word",
+    question="What does an assignment do with float16 numbers where there are float32 ones?",
+)
+known.change(
+    "values-not-compared",
+    ("if (value.shape, value.dtype) != (key.shape, key.dtype):", "if value.dtype != key.dtype:"),
+    fact="values of another shape than the keys' are taken",
+    question="Five keys come with three values. What should become of them?",
+)
+known.change(
+    "float32-kept",
+    ("- room, dims), new.dtype)", "- room, dims))"),
+    ("(kept.shape, kept.dtype) != ((batch, heads, room, dims), new.dtype)", "kept.shape != (batch, heads, room, dims)"),
+    fact="keys and values are kept in float32, whatever they come in",
+    question="What dtype has mx.zeros, if nothing is said?",
+)
+
+
+@known.accepted("doubling")
+class Doubling:
+    def __init__(self, block=256):
+        self.offset, self.room, self.block = 0, 0, block
+        self.kept = None
+
+    def update_and_fetch(self, key, value):
+        like = [(*x.shape[:2], *x.shape[3:], x.dtype) for x in (key, value)]
+        if key.shape != value.shape or like[0] != like[1] or (self.kept is not None and like[0] != self.like):
+            raise ValueError("of another kind")
+        self.like = like[0]
+        end = self.offset + key.shape[2]
+        while self.room < end:
+            self.room = max(2 * self.room, self.block)
+        if self.kept is None or self.kept[0].shape[2] < self.room:
+            larger = [mx.zeros((*x.shape[:2], self.room, x.shape[3]), x.dtype) for x in (key, value)]
+            if self.kept is not None:
+                for new, old in zip(larger, self.kept, strict=True):
+                    new[:, :, : old.shape[2]] = old
+            self.kept = larger
+        for whole, x in zip(self.kept, (key, value), strict=True):
+            whole[..., self.offset : end, :] = x
+        self.offset = end
+        return tuple(whole[..., :end, :] for whole in self.kept)
+
+    def rewind(self, count):
+        if count < 0 or count > self.offset:
+            raise ValueError(f"{count} of {self.offset}")
+        self.offset -= count
+
+
+@known.accepted("keys-and-values-in-one")
+class KeysAndValuesInOne:
+    def __init__(self, block=256):
+        self.offset, self.block, self.both = 0, block, None
+
+    def update_and_fetch(self, key, value):
+        if key.shape != value.shape or key.dtype != value.dtype:
+            raise ValueError("key and value differ")
+        (batch, heads, length, dims), end = key.shape, self.offset + key.shape[2]
+        if self.both is None:
+            self.both = mx.zeros((2, batch, heads, 0, dims), key.dtype)
+        if (self.both.dtype, self.both.shape[1:3], self.both.shape[4]) != (key.dtype, (batch, heads), dims):
+            raise ValueError("another kind of key")
+        while self.both.shape[3] < end:
+            more = mx.zeros((2, batch, heads, self.block, dims), key.dtype)
+            self.both = mx.concatenate([self.both, more], axis=3)
+        self.both[:, :, :, self.offset : end] = mx.stack([key, value])
+        self.offset += length
+        return self.both[0, :, :, : self.offset], self.both[1, :, :, : self.offset]
+
+    def rewind(self, count):
+        if count not in range(self.offset + 1):
+            raise ValueError(f"{count} is not in 0 to {self.offset}")
+        self.offset -= count

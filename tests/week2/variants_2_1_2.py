@@ -1,0 +1,317 @@
+"""Known programs of task 2.1.2, attention with a cache."""
+
+import mlx.core as mx
+from tests.week1.reference_model import QWEN3, QWEN25, random_model
+from tests.week2.in_parts import Parts, in_parts
+from tiny_llm_solution.attention import scaled_dot_product_attention_grouped
+from tiny_llm_solution.config import ModelConfig
+from tiny_llm_solution.positional_encoding import RoPE
+from tiny_llm_solution.qwen3_cached.cache import KVCache
+
+from tiny_llm_course.testkit.inputs import causal, normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.1.2")
+
+
+def run_attention(program, base, seed, *parts, dtype=mx.float32, batch=2, extra=None, **changes):
+    model = random_model(base, seed, dtype, **changes).with_weights(**(extra or {}))
+    x = normals(seed, dtype)(batch, sum(n for n in parts if n > 0), model.config["hidden_size"])
+    layer, kept = program(ModelConfig.from_dict(model.config), model.layer(0)), KVCache(4)
+    found = in_parts(lambda part: layer(part, kept), kept.rewind, x, Parts(parts))
+    return found, mx.array(kept.offset)
+
+
+@known.probe()
+def attention_whole(program):
+    return run_attention(program, QWEN3, 31, 5)
+
+
+@known.probe()
+def attention_parts(program):
+    return run_attention(program, QWEN3, 32, 3, 1, 2)
+
+
+@known.probe()
+def attention_one_by_one(program):
+    return run_attention(program, QWEN3, 33, 1, 1, 1, 1)
+
+
+@known.probe()
+def attention_first_token(program):
+    return run_attention(program, QWEN3, 34, 1, batch=1)
+
+
+@known.probe()
+def attention_biases(program):
+    return run_attention(program, QWEN25, 35, 2, 3)
+
+
+@known.probe()
+def attention_rewound(program):
+    return run_attention(program, QWEN25, 36, 2, -2, 2, 1)
+
+
+@known.probe()
+def attention_with_the_other_s_weights(program):
+    other = random_model({**QWEN25, "hidden_size": 12, "head_dim": 8}, 370)
+    return run_attention(program, QWEN3, 37, 2, 2, extra=other.weights)
+
+
+@known.probe(mx.float16)
+def attention_half(program):
+    return run_attention(program, QWEN3, 38, 2, 1, 1, dtype=mx.float16)
+
+
+@known.probe()
+def attention_refuses(program):
+    """Whether two tokens are refused where there is room for one, and how many the cache then holds."""
+    model = random_model(QWEN3, 39, max_position_embeddings=4)
+    layer, kept = program(ModelConfig.from_dict(model.config), model.layer(0)), KVCache(4)
+    x = normals(39)(1, 3, 12)
+    layer(x, kept)
+    try:
+        mx.eval(layer(x[:, :2], kept))
+    except ValueError:
+        return mx.array([1, kept.offset])
+    return mx.array([0, kept.offset])
+
+
+@known.sized("one token after 2,048, E 512, H 8, H_kv 4, D 128")
+def sized(program):
+    measures = {"hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 128}
+    model = random_model(QWEN3, 1, num_hidden_layers=1, max_position_embeddings=4096, **measures)
+    layer = program(ModelConfig.from_dict(model.config), model.layer(0))
+    draw, kept = normals(1), KVCache()
+    before, new = draw(1, 2048, 512), draw(1, 1, 512)
+    mx.eval(layer(before, kept))
+
+    def run():
+        found = layer(new, kept)
+        kept.rewind(1)
+        return found
+
+    return run
+
+
+known.change(
+    "positions-from-zero",
+    ("slice(cache.offset, cache.offset + x.shape[1])", "slice(0, x.shape[1])"),
+    fact="every call counts its positions from 0",
+    question="Three tokens are in the cache. At which position does the next one stand?",
+)
+known.change(
+    "positions-one-short",
+    (
+        "positions = slice(cache.offset, cache.offset + x.shape[1])",
+        "first = max(0, cache.offset - 1)\npositions = slice(first, first + x.shape[1])",
+    ),
+    fact="positions are counted from the last token of the cache, and not from the one behind it",
+    question="Three tokens are in the cache, at positions 0, 1 and 2. Which is the next one?",
+)
+known.change(
+    "positions-after-the-update",
+    (
+        "slice(cache.offset, cache.offset + x.shape[1])",
+        "slice(cache.offset + x.shape[1], cache.offset + 2 * x.shape[1])",
+    ),
+    fact="offset is read after the new tokens are in the cache, so that every position is L too large",
+    question="What does offset say before update_and_fetch, and what behind it?",
+)
+known.change(
+    "query-not-moved",
+    ("self.rope(query, positions)", "self.rope(query)"),
+    fact="queries are turned from position 0 in every call, and keys at their own positions",
+    question="A score depends on the distance of a query and a key. At which position does your query stand?",
+)
+known.change(
+    "key-not-moved",
+    ("self.rope(key, positions)", "self.rope(key)"),
+    fact="keys are turned from position 0 in every call, and queries at their own positions",
+    question="Which positions are written into the keys that your cache keeps?",
+)
+known.change(
+    "keys-not-turned",
+    ("self.rope(key, positions)", "key"),
+    fact="keys go into the cache without RoPE",
+    question="What is done to a key before a query meets it?",
+)
+known.change(
+    "query-not-turned",
+    ("self.rope(query, positions)", "query"),
+    fact="queries are not turned at all",
+    question="Which two arrays does RoPE turn?",
+)
+known.change(
+    "turned-once-more",
+    ("keys, values, mask", "self.rope(keys.swapaxes(1, 2)).swapaxes(1, 2), values, mask"),
+    fact="the keys that the cache gives are turned a second time",
+    question="How often has a key of the cache been turned when the third token after it comes?",
+)
+known.change(
+    "cache-unread",
+    (
+        "keys, values = cache.update_and_fetch(key.swapaxes(1, 2), value.swapaxes(1, 2))",
+        "cache.update_and_fetch(key.swapaxes(1, 2), value.swapaxes(1, 2))",
+    ),
+    ("keys, values, mask", "key.swapaxes(1, 2), value.swapaxes(1, 2), mask"),
+    fact="the new queries see the new keys and values alone, and not what the cache gives",
+    question="What do you do with the two arrays that update_and_fetch returns?",
+)
+known.change(
+    "no-mask",
+    (', mask="causal"', ""),
+    fact="there is no mask, so that a new token sees those that come after it in the same call",
+    question="Two tokens come in one call. May the first see the second?",
+)
+known.change(
+    "mask-upper-left",
+    (
+        'mask="causal"',
+        "mask=mx.where(mx.arange(keys.shape[2]) <= mx.arange(x.shape[1])[:, None], 0.0, -mx.inf)",
+    ),
+    fact="the mask starts in the upper left corner, so that the first new token sees the first key alone",
+    question="Three tokens are in the cache, and one comes. Which of the four may it see?",
+)
+known.change(
+    "mask-of-the-new",
+    (
+        'mask="causal"',
+        "mask=mx.where(mx.arange(x.shape[1]) <= mx.arange(x.shape[1])[:, None], 0.0, -mx.inf)",
+    ),
+    fact="the mask is made for the new tokens alone, L x L",
+    question="How many columns has the mask, if two tokens come and three are there?",
+)
+known.change(
+    "mask-in-the-first-call",
+    ('mask="causal"', 'mask="causal" if cache.offset == x.shape[1] else None'),
+    fact="only the first call is masked",
+    question="A second part of three tokens comes. May its first token see its last?",
+)
+known.change(
+    "keys-as-values",
+    ("value.swapaxes(1, 2))", "key.swapaxes(1, 2))"),
+    fact="keys go into the cache as values, too",
+    question="What is averaged in attention: keys or values?",
+)
+known.change(
+    "cached-twice",
+    ("attended = ", "keys, values = cache.update_and_fetch(key.swapaxes(1, 2), value.swapaxes(1, 2))\nattended = "),
+    fact="every new token is appended to the cache twice",
+    question="How many keys should there be after a first call with two tokens?",
+)
+known.change(
+    "norms-left-out",
+    ("if self.q_norm and self.k_norm:", "if False:"),
+    fact="queries and keys are not normalised",
+    question="Which of Qwen3's weights do you not use?",
+)
+known.change(
+    "norm-after-rope",
+    ("query, key = self.q_norm(query), self.k_norm(key)", "pass"),
+    (
+        "keys, values = cache",
+        "if self.q_norm and self.k_norm:\n    query, key = self.q_norm(query), self.k_norm(key)\nkeys, values = cache",
+    ),
+    fact="queries and keys are normalised after RoPE",
+    question="Which comes first in your layer of week 1: the norm or RoPE?",
+)
+known.change(
+    "one-norm-for-both",
+    ("self.k_norm(key)", "self.q_norm(key)"),
+    fact="keys are normalised with the weight of the queries' norm",
+    question="Which two norms has the attention of a Qwen3 layer?",
+)
+known.change(
+    "whatever-weights-there-are",
+    ("config.rms_norm_eps) if qwen3 else None", 'config.rms_norm_eps) if f"{x}_norm.weight" in own else None'),
+    ('None if qwen3 else own[f"{x}_proj.bias"]', 'own.get(f"{x}_proj.bias")'),
+    fact="norms and biases are used wherever the weights hold some, whatever the config's model_type is",
+    question="Who decides whether there are biases: the config, or what happens to be in the dictionary?",
+)
+known.change(
+    "biases-left-out",
+    ('None if qwen3 else own[f"{x}_proj.bias"]', "None"),
+    fact="the biases of Qwen2.5 are left out",
+    question="Which of Qwen2.5's weights do you not use?",
+)
+known.change(
+    "theta-default",
+    ("config.max_position_embeddings, config.rope_theta", "config.max_position_embeddings"),
+    fact="theta has RoPE's own default, not the config's number",
+    question="Where does RoPE's base come from?",
+)
+known.change(
+    "eps-default",
+    ('own[f"{x}_norm.weight"], config.rms_norm_eps', 'own[f"{x}_norm.weight"]'),
+    fact="the norms of queries and keys have an eps of their own, not the config's",
+    question="Where does the norms' eps come from?",
+)
+known.change(
+    "head-dim-from-hidden",
+    ("self.head_dim = config.head_dim", "self.head_dim = config.hidden_size // config.num_attention_heads"),
+    fact="hidden_size / num_attention_heads is taken for head_dim",
+    question="What is hidden_size / num_attention_heads here, and what does the config say head_dim is?",
+)
+known.change(
+    "refused-too-late",
+    (
+        "positions = slice(cache.offset, cache.offset + x.shape[1])",
+        """
+        positions = slice(cache.offset, cache.offset + x.shape[1])
+        if positions.stop > self.rope.seq_len:
+            cache.update_and_fetch(key.swapaxes(1, 2), value.swapaxes(1, 2))
+        """,
+    ),
+    fact="tokens beyond max_position_embeddings are refused, but by then they are in the cache",
+    question="When RoPE refuses, what is in the cache already?",
+)
+
+
+@known.accepted("mask-as-an-array")
+class MaskAsAnArray:
+    """Heads that share keys lie side by side, and the mask is an array."""
+
+    def __init__(self, config, weights):
+        self.config, self.rope = config, RoPE(config.head_dim, config.max_position_embeddings, config.rope_theta)
+        names = [f"{name}_proj.weight" for name in "qkvo"]
+        names += [f"{n}_norm.weight" if config.model_type == "qwen3" else f"{n}_proj.bias" for n in "qk"]
+        names += [] if config.model_type == "qwen3" else ["v_proj.bias"]
+        self.weights = {name: weights[f"self_attn.{name}"] for name in names}
+
+    def heads(self, x, name, offset):
+        w, c = self.weights, self.config
+        y = x @ w[f"{name}_proj.weight"].T
+        y = y + w[f"{name}_proj.bias"] if f"{name}_proj.bias" in w else y
+        y = y.reshape(*x.shape[:2], -1, c.head_dim)
+        if f"{name}_norm.weight" in w:
+            y = mx.fast.rms_norm(y, w[f"{name}_norm.weight"], c.rms_norm_eps)
+        y = y if name == "v" else self.rope(y, slice(offset, offset + x.shape[1]))
+        return y.transpose(0, 2, 1, 3)
+
+    def __call__(self, x, cache):
+        c, offset = self.config, cache.offset
+        query, key, value = (self.heads(x, name, offset) for name in "qkv")
+        keys, values = cache.update_and_fetch(key, value)
+        batch, _, length, dims = query.shape
+        grouped = query.reshape(batch, c.num_key_value_heads, -1, length, dims)
+        scores = grouped @ keys[:, :, None].swapaxes(-1, -2) * dims**-0.5 + causal(length, keys.shape[2], x.dtype)
+        y = mx.softmax(scores, axis=-1, precise=True) @ values[:, :, None]
+        y = y.reshape(batch, -1, length, dims).transpose(0, 2, 1, 3)
+        return y.reshape(batch, length, -1) @ self.weights["o_proj.weight"].T
+
+
+@known.accepted("turned-when-they-are-read")
+class TurnedWhenTheyAreRead(MaskAsAnArray):
+    """The cache holds keys that are not turned; each call turns all of them."""
+
+    def __call__(self, x, cache):
+        offset, rope = cache.offset, self.rope
+        query = self.heads(x, "q", offset)
+        self.rope = lambda y, positions: y
+        key, value = self.heads(x, "k", offset), self.heads(x, "v", offset)
+        self.rope = rope
+        keys, values = cache.update_and_fetch(key, value)
+        keys = rope(keys.swapaxes(1, 2)).swapaxes(1, 2)
+        y = scaled_dot_product_attention_grouped(query, keys, values, mask="causal")
+        return y.transpose(0, 2, 1, 3).reshape(*x.shape[:2], -1) @ self.weights["o_proj.weight"].T

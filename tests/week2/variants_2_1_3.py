@@ -1,0 +1,312 @@
+"""Known programs of task 2.1.3, the model with caches."""
+
+import mlx.core as mx
+import mlx.nn as nn
+from tests.week1.reference_model import QWEN3, QWEN25, embedded_model, random_model, random_tokens
+from tests.week2.in_parts import Parts, in_parts
+from tiny_llm_solution.config import ModelConfig
+from tiny_llm_solution.qwen3_cached.attention import Qwen3CachedAttention
+from tiny_llm_solution.qwen3_cached.cache import KVCache
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.1.3")
+
+
+def made(program, base, seed, dtype=mx.float32, extra=None, **changes):
+    model = random_model(base, seed, dtype, **changes).with_weights(**(extra or {}))
+    return program(ModelConfig.from_dict(model.config), model.weights)
+
+
+def run_model(program, base, seed, *parts, own_caches=False, batch=2, **options):
+    """The logits after every position, and how many tokens each cache holds then."""
+    model = made(program, base, seed, **options)
+    caches = [KVCache() for _ in range(2)] if own_caches else model.new_caches()
+
+    def rewind(count):
+        for each in {id(cache): cache for cache in caches}.values():
+            each.rewind(count)
+
+    tokens = random_tokens(seed, batch, sum(n for n in parts if n > 0))
+    found = in_parts(lambda part: model(part, caches, all_positions=True), rewind, tokens, Parts(parts))
+    return found, mx.array([cache.offset for cache in caches])
+
+
+@known.probe()
+def model_parts(program):
+    return run_model(program, QWEN3, 31, 3, 1, 2)
+
+
+@known.probe()
+def model_with_caches_of_mine(program):
+    return run_model(program, QWEN3, 32, 2, 2, own_caches=True)
+
+
+@known.probe()
+def model_one_layer(program):
+    return run_model(program, QWEN3, 33, 2, 2, num_hidden_layers=1)
+
+
+@known.probe()
+def model_three_layers(program):
+    return run_model(program, QWEN3, 34, 2, 1, num_hidden_layers=3)
+
+
+@known.probe()
+def model_qwen25_tied(program):
+    return run_model(program, QWEN25, 35, 2, 2, tie_word_embeddings=True)
+
+
+@known.probe()
+def model_rewound(program):
+    return run_model(program, QWEN25, 36, 2, -2, 2)
+
+
+@known.probe()
+def model_with_a_head_left_over(program):
+    extra = {"lm_head.weight": normals(370)(29, 12)}
+    return run_model(program, QWEN3, 37, 2, 2, tie_word_embeddings=True, extra=extra)
+
+
+@known.probe(mx.float16)
+def model_half(program):
+    return run_model(program, QWEN3, 38, 2, 1, dtype=mx.float16)
+
+
+@known.probe()
+def model_last_token(program):
+    model, tokens = made(program, QWEN3, 39), random_tokens(39, 2, 4)
+    caches = model.new_caches()
+    return model(tokens[:, :3], caches), model(tokens[:, 3:], caches)
+
+
+@known.probe()
+def model_without_caches(program):
+    """Two texts, one after the other."""
+    model, tokens = made(program, QWEN3, 40), random_tokens(40, 2, 6)
+    return model(tokens[:, :3]), model(tokens[:, 3:]), model(tokens[:, :3], all_positions=True)
+
+
+@known.probe()
+def model_numbers_of_caches(program):
+    model, found = made(program, QWEN3, 41), [len(made(program, QWEN3, 41).new_caches())]
+    for count in (0, 1, 3):
+        try:
+            mx.eval(model(random_tokens(41, 1, 2), [KVCache() for _ in range(count)]))
+            found.append(0)
+        except ValueError:
+            found.append(1)
+    return mx.array(found)
+
+
+@known.probe()
+def model_memory(program):
+    """Whether one call holds the scores of all positions."""
+    model, tokens = made(program, QWEN3, 42, vocab_size=50000, max_position_embeddings=1000), random_tokens(42, 1, 32)
+    mx.eval(model(tokens))
+    return mx.array(most_at_once(lambda: model(tokens)) > 32 * 50000 * 4 // 2)
+
+
+@known.sized("one token after 128, the model that comes with the course, float32")
+def sized(program):
+    checkpoint = embedded_model()
+    model = program(ModelConfig.from_dict(checkpoint.config), checkpoint.weights)
+    caches = model.new_caches()
+    mx.eval(model(random_tokens(1, 1, 128, vocab_size=2048), caches))
+
+    def run():
+        found = model(mx.array([[258]]), caches)
+        for cache in caches:
+            cache.rewind(1)
+        return found
+
+    return run
+
+
+known.change(
+    "first-cache-for-all",
+    ("layer(x, cache)", "layer(x, caches[0])"),
+    fact="all layers use the first cache",
+    question="Which layer's keys are in caches[0]?",
+)
+known.change(
+    "one-cache-many-times",
+    ("[KVCache() for _ in self.layers]", "[KVCache()] * len(self.layers)"),
+    fact="new_caches gives one cache under several names",
+    question="How many lists does [[]] * 3 make, and what is in the second after you append to the first?",
+)
+known.change(
+    "caches-left-empty",
+    ("layer(x, cache)", "layer(x, KVCache())"),
+    fact="every call has caches of its own, and those that it is given stay empty",
+    question="After a call with five tokens, what is the offset of the caches that you were given?",
+)
+known.change(
+    "caches-of-the-model",
+    (
+        "caches = self.new_caches() if caches is None else caches",
+        """
+        if not hasattr(self, "kept"):
+            self.kept = self.new_caches()
+        caches = self.kept if caches is None else caches
+        """,
+    ),
+    fact="the model keeps caches for itself, so that a call without any goes on with the text of the one before",
+    question="Two texts come one after the other, without caches. What does the second know of the first?",
+)
+known.change(
+    "one-cache-too-few",
+    ("[KVCache() for _ in self.layers]", "[KVCache() for _ in self.layers[1:]]"),
+    fact="new_caches gives one cache less than there are layers",
+    question="How many layers attend to earlier tokens?",
+)
+known.change(
+    "number-not-compared",
+    ("if len(caches) != len(self.layers):", "if False:"),
+    ("strict=True", "strict=False"),
+    fact="with fewer caches than layers only so many layers are run, and with more the rest is ignored",
+    question="Where does zip stop, if one list is shorter than the other?",
+)
+known.change(
+    "first-position",
+    ("x[:, -1:]", "x[:, :1]"),
+    fact="the first position is scored, and not the last one",
+    question="Which of the L tokens says what comes next?",
+)
+known.change(
+    "position-dropped",
+    ("x[:, -1:]", "x[:, -1]"),
+    fact="the logits of the last token come as N x V",
+    question="Which shape does the docstring promise?",
+)
+known.change(
+    "every-position-always",
+    ("x if all_positions else x[:, -1:]", "x"),
+    fact="every position is scored, also where the last one is asked for",
+    question="How many rows of logits does the next token need?",
+)
+known.change(
+    "last-position-always",
+    ("x if all_positions else x[:, -1:]", "x[:, -1:]"),
+    fact="only the last position is scored, also where all are asked for",
+    question="What does all_positions=True ask for?",
+)
+known.change(
+    "cut-behind-the-head",
+    ("self.norm(x if all_positions else x[:, -1:])", "self.norm(x)"),
+    (
+        "return self.embedding.as_linear(x) if self.head is None else linear(x, self.head)",
+        """
+        scores = self.embedding.as_linear(x) if self.head is None else linear(x, self.head)
+        return scores if all_positions else scores[:, -1:]
+        """,
+    ),
+    fact="every position is scored, and all scores but the last are thrown away",
+    question="In which line is most of the work done: before or after your cut?",
+)
+known.change(
+    "no-final-norm",
+    ("x = self.norm(x if all_positions else x[:, -1:])", "x = x if all_positions else x[:, -1:]"),
+    fact="the final norm is left out",
+    question="Which weight of the model is still unused?",
+)
+known.change(
+    "always-tied",
+    ("self.embedding.as_linear(x) if self.head is None else linear(x, self.head)", "self.embedding.as_linear(x)"),
+    fact="the head is always the embedding's table, also where the config does not tie them",
+    question="What is lm_head.weight for?",
+)
+known.change(
+    "head-wherever-there-is-one",
+    ('None if config.tie_word_embeddings else weights["lm_head.weight"]', 'weights.get("lm_head.weight")'),
+    fact="lm_head.weight is used wherever the weights hold one, also where the config ties the head to the table",
+    question="Who decides whether the head is tied: the config, or what happens to be in the file?",
+)
+known.change(
+    "one-layer-only",
+    ("x = layer(x, cache)", "x = layer(x, cache) if layer is self.layers[0] else x"),
+    fact="only the first layer is run",
+    question="How many layers does the config ask for, and how often does your loop run?",
+)
+known.change(
+    "first-weights-for-all",
+    ('f"model.layers.{number}."', '"model.layers.0."'),
+    fact="every layer has the weights of layer 0",
+    question="Does the number in `model.layers.0.` change while your layers are built?",
+)
+known.change(
+    "layers-all-read-embeddings",
+    ("layer(x, cache)", "layer(self.embedding(tokens), cache)"),
+    fact="every layer reads the embeddings, and the last one's output is used",
+    question="What does layer 1 read: the output of layer 0, or what layer 0 read?",
+)
+known.change(
+    "mlp-reads-x",
+    ("self.mlp_norm(h)", "self.mlp_norm(x)"),
+    fact="the MLP reads the stream from before attention",
+    question="Where does the second branch leave the stream?",
+)
+known.change(
+    "no-residual-at-attention",
+    ("h = x + self.attention", "h = self.attention"),
+    fact="what attention gives takes the place of the stream, and is not added to it",
+    question="What is left of x in your h?",
+)
+known.change(
+    "no-residual-at-mlp",
+    ("return h + self.mlp", "return self.mlp"),
+    fact="what the MLP gives takes the place of the stream, and is not added to it",
+    question="What is left of h in what your layer returns?",
+)
+known.change(
+    "attention-reads-the-stream",
+    ("self.attention_norm(x)", "x"),
+    fact="attention reads the stream as it is, without the norm",
+    question="Which norm stands before attention?",
+)
+known.change(
+    "one-norm-for-both-branches",
+    ("self.mlp_norm(h)", "self.attention_norm(h)"),
+    fact="the MLP's branch begins with the norm of attention",
+    question="How many norms has a layer outside of its attention?",
+)
+
+
+@known.accepted("operators-of-mlx")
+class ModelOfOperators:
+    def __init__(self, config, weights):
+        self.config, self.weights = config, weights
+        self.layers = [
+            {name: weights[f"model.layers.{number}.{name}"] for name in self._needed()}
+            for number in range(config.num_hidden_layers)
+        ]
+        self.attentions = [Qwen3CachedAttention(config, layer) for layer in self.layers]
+        self.table, self.norm = weights["model.embed_tokens.weight"], weights["model.norm.weight"]
+        self.head = self.table if config.tie_word_embeddings else weights["lm_head.weight"]
+
+    def _needed(self):
+        names = [f"mlp.{name}_proj.weight" for name in ("gate", "up", "down")]
+        names += ["input_layernorm.weight", "post_attention_layernorm.weight"]
+        names += [f"self_attn.{name}_proj.weight" for name in "qkvo"]
+        if self.config.model_type == "qwen3":
+            return names + [f"self_attn.{name}_norm.weight" for name in "qk"]
+        return names + [f"self_attn.{name}_proj.bias" for name in "qkv"]
+
+    def new_caches(self):
+        return [KVCache() for _ in range(len(self.layers))]
+
+    def __call__(self, tokens, caches=None, all_positions=False):
+        caches = caches if caches is not None else self.new_caches()
+        if len(caches) != len(self.layers):
+            raise ValueError(f"{len(caches)} caches, {len(self.layers)} layers")
+        x, eps = mx.take(self.table, tokens, axis=0), self.config.rms_norm_eps
+        for number, w in enumerate(self.layers):
+            x = x + self.attentions[number](mx.fast.rms_norm(x, w["input_layernorm.weight"], eps), caches[number])
+            y = mx.fast.rms_norm(x, w["post_attention_layernorm.weight"], eps)
+            gate, up, down = (w[f"mlp.{name}_proj.weight"].T for name in ("gate", "up", "down"))
+            x = x + (nn.silu(y @ gate) * (y @ up)) @ down
+        if not all_positions:
+            x = x[:, x.shape[1] - 1 :, :]
+        return mx.fast.rms_norm(x, self.norm, eps) @ self.head.T
