@@ -261,7 +261,7 @@ def test_the_last_depth_is_the_solution_s_model(page):
     data = widget.data()
     for index, recorded in enumerate(data["sentences"]):
         sentence = "".join(recorded["tokens"]).replace("\N{OPEN BOX}", " ")
-        shares = softmax(engine.model(mx.array([engine.encode(sentence)]))[0].astype(mx.float32), -1)
+        shares = softmax(engine.logits(mx.array([engine.encode(sentence)]))[0].astype(mx.float32), -1)
         for position in range(len(recorded["tokens"])):
             state = widget.change(sentence=index, position=position)
             best = mx.sort(shares[position])[::-1][:4].tolist()
@@ -282,7 +282,7 @@ def test_the_story_s_probabilities_are_the_solution_s(page):
     told = data["prompt"] + "".join(step["said"][0] for step in data["steps"])
     tokens = engine.encode(told)
     first = len(tokens) - len(data["steps"])
-    shares = np.array(softmax(engine.model(mx.array([tokens]))[0].astype(mx.float32), -1))
+    shares = np.array(softmax(engine.logits(mx.array([tokens]))[0].astype(mx.float32), -1))
     for place, step in enumerate(data["steps"], first):
         word, share = step["said"]
         assert word == engine.tokenizer.decode([tokens[place]])

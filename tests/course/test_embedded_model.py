@@ -33,7 +33,7 @@ def record(folder: Path = EMBEDDED_MODEL) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def engine():
-    return load_engine(None, solution=True, dtype="float32")
+    return load_engine(None, solution=True, dtype="float32", stage="week1")
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_the_logits_are_those_of_mlx_lm(folder, story):
     theirs = utils.load_model(folder)[0]
     theirs.set_dtype(mx.float32)
     tokens = mx.array([story[:40]])
-    mine = load_engine(str(folder), solution=True, dtype="float32").model(tokens)
+    mine = load_engine(str(folder), solution=True, dtype="float32").logits(tokens)
     assert mx.abs(mine - theirs(tokens)).max().item() < 1e-3
 
 
@@ -94,7 +94,7 @@ def test_the_logits_are_those_of_transformers(folder, story):
     theirs = transformers.AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32)
     with torch.no_grad():
         expected = theirs(torch.tensor([story[:40]])).logits.numpy()
-    mine = load_engine(str(folder), solution=True, dtype="float32").model(mx.array([story[:40]]))
+    mine = load_engine(str(folder), solution=True, dtype="float32").logits(mx.array([story[:40]]))
     assert np.abs(np.array(mine) - expected).max() < 1e-3
 
 

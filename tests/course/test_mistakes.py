@@ -121,22 +121,29 @@ def test_a_mistake_can_take_the_place_of_what_it_calls(task: Task):
 
 
 def test_which_tasks_an_engine_uses():
-    stage = stages.choose(None, True)
+    stage = stages.choose("week1", True)
     assert {"1.1.1", "1.5.3", "1.6.3", "1.6.5", "1.7.4"} <= in_engine(stage)
     assert not {"1.1.4", "1.6.4", "1.6.7"} & in_engine(stage)
     assert {"1.1.1", "1.5.3", "1.6.2", "1.6.3"} <= in_bits(stage)
     assert not {"1.6.5", "1.6.6", "1.7.1", "1.7.5"} & in_bits(stage)
 
 
+def test_the_first_stage_that_uses_the_task():
+    """So that a recorded story stays as it is when a faster stage comes."""
+    for task, stage in {"1.1.2": "week1", "1.5.2": "week1", "2.1.2": "kv-cache"}.items():
+        assert mistakes.chosen(task, True, None, again)[1].name == stage
+    assert mistakes.chosen("1.1.2", True, "kv-cache", again)[1].name == "kv-cache"
+
+
 def test_open_for_a_task_that_has_passed(monkeypatch):
     monkeypatch.setattr(progress, "status_of", lambda task: "passed" if task == "1.1.2" else None)
-    assert mistakes.chosen("1.1.2:no-scale", False, None, again)[2].name == "no-scale"
+    assert mistakes.chosen("1.1.2:no-scale", False, None, again)[3].name == "no-scale"
     with pytest.raises(
         LearnerError, match=r"^1\.1\.1 Softmax has not passed yet, .*\n    pdm run test 1\.1\.1\n"
     ) as told:
         mistakes.chosen("1.1.1", False, None, again)
     assert str(told.value).endswith("\n    pdm run generate Once --mistake 1.1.1 --solution")
-    assert mistakes.chosen("1.1.1", True, None, again)[2] is None
+    assert mistakes.chosen("1.1.1", True, None, again)[3] is None
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def chosen(
 ) -> tuple[Task, Stage, Variants, Variant | None]:
     """The task of "1.1.2" or "1.1.2:no-scale", its known programs, and the mistake; None if it is not named.
 
-    The stage is the one that was typed, or else the furthest that runs here and uses the task.
+    The stage is the one that was typed, or else the first that uses the task: its story stays when faster ones come.
 
     Raises:
         LearnerError: the task has not passed, and it is the learner's engine.
@@ -74,5 +74,5 @@ def chosen(
         guess = nearest(name, names)
         which = f"Did you mean {guess}?" if guess else "All of them:"
         raise UsageError(f"{task.id} has no known mistake {name!r}. {which}", again(f"{task.id}:{guess}".rstrip(":")))
-    furthest = [each for each in possible if task.id in in_engine(each)][-1]
-    return task, furthest, known, known.wrong_programs[names.index(name)] if name else None
+    stage_of_it = next(each for each in possible if task.id in in_engine(each))
+    return task, stage_of_it, known, known.wrong_programs[names.index(name)] if name else None
