@@ -7,7 +7,8 @@
   document.getElementById("mdbook-menu-bar")?.setAttribute("role", "banner");
   const label = document.getElementById("mdbook-sidebar-toggle");
   const box = document.getElementById("mdbook-sidebar-toggle-anchor");
-  if (!label || !box) return;
+  const contents = document.getElementById("mdbook-sidebar");
+  if (!label || !box || !contents) return;
   const button = document.createElement("button");
   for (const { name, value } of label.attributes) if (name !== "for") button.setAttribute(name, value);
   button.type = "button";
@@ -15,6 +16,12 @@
   label.replaceWith(button);
   const tell = () => button.setAttribute("aria-expanded", String(box.checked));
   box.addEventListener("change", tell);
-  button.addEventListener("click", () => box.click());
+  button.addEventListener("click", () => {
+    if (!box.checked) {
+      contents.style.display = ""; // mdBook takes closed contents off the page, and puts them back by its label alone
+      contents.getBoundingClientRect(); // so that they slide in
+    }
+    box.click();
+  });
   tell();
 })();

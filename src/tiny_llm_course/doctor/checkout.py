@@ -57,8 +57,8 @@ def files() -> Iterator[Line]:
     for fix, names in missing.items():
         yield Line("files", f"{len(names)} missing: {', '.join(names)}.", fix=fix, stops=True)
     if not missing:
-        tasks = sum(len(day.tasks) for day in days)
-        yield Line("files", f"{len(days)} days, {tasks} tasks; yours are in {LEARNER.relative_to(ROOT).as_posix()}")
+        counts = f"{sum(not day.is_open for day in days)} days, {sum(len(day.tasks) for day in days)} tasks"
+        yield Line("files", f"{counts}; yours are in {LEARNER.relative_to(ROOT).as_posix()}")
 
 
 def model() -> Iterator[Line]:
