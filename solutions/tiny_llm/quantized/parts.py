@@ -1,9 +1,10 @@
 """A model's matrices in 4 or 8 bits: of a checkpoint that has them so, or quantized as the model is built."""
 
+from typing import Any
+
 import mlx.core as mx
 
 from ..config import ModelConfig
-from ..embedding import Embedding
 from ..qwen3_cached.parts import Dense, Projection
 from .layers import QuantizedEmbedding, QuantizedLinear
 from .least_error import quantize_with_least_error
@@ -39,7 +40,7 @@ class Quantized(Dense):
         own = weights[f"{name}.bias"] if bias else None
         return QuantizedLinear(*packed, self.group_size, self.bits, own)
 
-    def embedding(self, weights: dict[str, mx.array], name: str, config: ModelConfig) -> Embedding | QuantizedEmbedding:
+    def embedding(self, weights: dict[str, mx.array], name: str, config: ModelConfig) -> Any:
         """As `Dense`. The vectors of a quantized one have the dtype of the model's norms."""
         if (packed := self.packed(weights, name)) is None:
             return super().embedding(weights, name, config)
