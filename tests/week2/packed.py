@@ -73,10 +73,15 @@ def same_triple(actual: Any, expected: Triple, case: str) -> None:
     same_words(actual[0], expected[0], case)
 
 
+def in_bytes(packed: mx.array) -> mx.array:
+    """Each word as its four bytes, the lowest first, in whole numbers of which a probe sees each bit."""
+    return (packed[..., None] >> mx.arange(0, 32, 8, dtype=mx.uint32)).astype(mx.uint32) & 255
+
+
 def taken_apart(found: Triple) -> tuple[mx.array, ...]:
     """Words, scales and biases as probes compare them."""
     packed, scales, biases = found
-    return halves(packed), scales, biases
+    return in_bytes(packed), scales, biases
 
 
 def weights64(packed: mx.array, scales: mx.array, biases: mx.array, group_size: int, bits: int) -> Array64:

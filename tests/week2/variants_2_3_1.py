@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 import numpy as np
-from tests.week2.packed import halves, refusal
+from tests.week2.packed import in_bytes, refusal
 
 from tiny_llm_course.testkit.variants import Variants
 
@@ -15,7 +15,7 @@ def numbers(seed, bits, *shape, dtype=mx.uint32):
 
 def words(program, values, bits):
     found = program(values, bits)
-    return halves(found) if found.dtype in (mx.uint32, mx.int32) else found
+    return in_bytes(found.astype(mx.uint32)) if found.dtype in (mx.uint32, mx.int32) else found
 
 
 @known.probe()
@@ -47,6 +47,14 @@ def pack_dtype(program):
 def pack_refuses(program):
     cases = [(64, 2), (64, 3), (64, 16), (9, 4), (4, 4), (6, 8)]
     return mx.array([refusal(lambda n=n, bits=bits: program(mx.zeros(n, mx.uint32), bits)) for n, bits in cases])
+
+
+@known.probe()
+def pack_nine(program):
+    try:
+        return program(mx.zeros(9, mx.uint32), 4)
+    except ValueError:
+        return mx.array(-1)
 
 
 @known.sized("4 bits, 1,024 x 1,024")
@@ -111,10 +119,16 @@ known.change(
 )
 known.change(
     "rest-left-out",
-    ("if values.shape[-1] % len(shifts):", "values = values[..., : values.shape[-1] // len(shifts) * len(shifts)]\nif False:"),
+    (
+        "if values.shape[-1] % len(shifts):",
+        """
+        values = values[..., : values.shape[-1] // len(shifts) * len(shifts)]
+        if False:
+        """,
+    ),
     fact="numbers that do not fill a word are dropped without a word",
     question="What becomes of the ninth number, if a word holds eight?",
-)  # fmt: skip
+)
 known.change(
     "rest-filled-up",
     (

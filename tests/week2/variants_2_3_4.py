@@ -54,19 +54,19 @@ def sized(program):
 
 known.change(
     "biases-left-out",
-    ("scale * q + bias", "scale * q"),
+    ("(scale * q + bias)", "(scale * q)"),
     fact="the biases are not added",
     question="Which weight does q = 0 stand for?",
 )
 known.change(
     "biases-subtracted",
-    ("scale * q + bias", "scale * q - bias"),
+    ("(scale * q + bias)", "(scale * q - bias)"),
     fact="the biases are subtracted",
     question="Which weight does q = 0 stand for?",
 )
 known.change(
     "bias-counted-in-steps",
-    ("scale * q + bias", "scale * (q + bias)"),
+    ("(scale * q + bias)", "(scale * (q + bias))"),
     fact="a bias is multiplied by its scale, as if it were a number of steps",
     question="Is a bias a weight, or a number of steps?",
 )

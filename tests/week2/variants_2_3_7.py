@@ -53,7 +53,10 @@ def embedding_scores_eight(program):
 
 @known.probe(mx.float16)
 def embedding_scores_half(program):
-    return table(program, 8, 11, 4096, dtype=mx.float16).as_linear(normals(8, mx.float16)(2, 4096))
+    """Half of the products are added, and then nearly as much is taken away: float16 does not reach so far."""
+    w = mx.concatenate([mx.ones((5, 2048), mx.float16), -mx.ones((5, 2048), mx.float16)], axis=1)
+    x = mx.concatenate([mx.full((1, 2048), 3000.0), mx.full((1, 2048), 2992.0)], axis=1).astype(mx.float16)
+    return program(*mx.quantize(w, group_size=64, bits=4)).as_linear(x)
 
 
 @known.probe()
@@ -128,7 +131,7 @@ known.change(
 )
 known.change(
     "always-four-bits",
-    ("self.group_size, self.bits, self.dtype = group_size, bits,", "self.group_size, self.bits, self.dtype = group_size, 4,"),
+    ("self.bits, self.dtype = group_size, bits,", "self.bits, self.dtype = group_size, 4,"),
     fact="a weight has 4 bits, whatever bits says",
     question="Where do your methods hear of bits?",
 )  # fmt: skip

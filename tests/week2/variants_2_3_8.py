@@ -41,7 +41,7 @@ def perplexity_large(program):
 
 @known.probe(mx.float16)
 def perplexity_half(program):
-    return judged(program, [[1, 2, 3] * 60], seed=4, dtype=mx.float16)
+    return judged(program, [[1, 2, 3] * 60], 3.0, 4, mx.float16, 500.0)
 
 
 @known.probe()
@@ -82,13 +82,19 @@ known.change(
 )
 known.change(
     "mean-of-means",
-    ("losses.append(mx.logsumexp(logits, axis=-1) - right)", "losses.append(mx.mean(mx.logsumexp(logits, axis=-1) - right)[None])"),
+    (
+        "losses.append(mx.logsumexp(logits, axis=-1) - right)",
+        "losses.append(mx.mean(mx.logsumexp(logits, axis=-1) - right)[None])",
+    ),
     fact="each text has its own mean, and the mean of these is taken",
     question="A text of 2 tokens and one of 30: how much does a token of each count?",
 )  # fmt: skip
 known.change(
     "mean-of-perplexities",
-    ("losses.append(mx.logsumexp(logits, axis=-1) - right)", "losses.append(mx.exp(mx.mean(mx.logsumexp(logits, axis=-1) - right))[None])"),
+    (
+        "losses.append(mx.logsumexp(logits, axis=-1) - right)",
+        "losses.append(mx.exp(mx.mean(mx.logsumexp(logits, axis=-1) - right))[None])",
+    ),
     ("return math.exp(mean) if mean < 700 else math.inf", "return mean"),
     fact="each text's perplexity is computed, and the mean of these is taken",
     question="Is the mean taken of losses, or of perplexities?",
@@ -119,7 +125,10 @@ known.change(
 )
 known.change(
     "probabilities-averaged",
-    ("losses.append(mx.logsumexp(logits, axis=-1) - right)", "losses.append(mx.exp(right - mx.logsumexp(logits, axis=-1)))"),
+    (
+        "losses.append(mx.logsumexp(logits, axis=-1) - right)",
+        "losses.append(mx.exp(right - mx.logsumexp(logits, axis=-1)))",
+    ),
     ("return math.exp(mean) if mean < 700 else math.inf", "return 1 / mean if mean else math.inf"),
     fact="the mean of the probabilities is taken, and one divided by it",
     question="Is it the probabilities that are averaged, or their logarithms?",

@@ -28,24 +28,24 @@ def word(pack: Any) -> str:
 
 @quiz.question(
     "2.3.3",
-    "A group has weights from -0.6 to 0.3, and 0 among them. It gets 4 bits. Which scale and which bias?",
-    why="-0.6 is further from 0, so it is the edge. A step of 0.9 / 15 = 0.06 leads from there to 0 in ten steps.",
+    "A group has weights from -0.6 to 0.35. It gets 4 bits. Which scale and which bias?",
+    why="-0.6 is further from 0, so it is the edge. Steps of 0.95 / 15 lead to 0 in 9.5: so nine, of 0.0667 each.",
     mistakes={
-        "always-from-max": "0.3 is the end that is nearer to 0.",
+        "always-from-max": "0.35 is the end that is nearer to 0.",
         "sixteen-steps": "Sixteen numbers are fifteen steps apart.",
-        "zero-is-no-step": "",
+        "zero-is-no-step": "Then no level is 0: it would lie between two of them.",
     },
 )
 def scale_and_bias(quantize: Any) -> str:
-    w = mx.array([[-0.6, 0.3, 0.0] + [0.06 * (i % 15) - 0.6 for i in range(29)]])
+    w = mx.array([[-0.6, 0.35] + [0.0] * 30])
     _, scales, biases = quantize(w, 32, 4)
     return f"{numbers(scales, 4)} and {numbers(biases, 2)}"
 
 
 @quiz.question(
     "2.3.8",
-    "There are four tokens, and a model for which all are always equally likely. Of one text it predicts three, of another "
-    "one. What is its perplexity?",
+    "There are four tokens, all always equally likely to a model. It reads two texts, of four tokens and of two. What "
+    "is its perplexity?",
     why="Each loss is log 4, their mean is log 4, and exp of it is 4.",
     mistakes={
         "exp-left-out": "That is the loss itself, log 4.",

@@ -34,7 +34,7 @@ def in_sampler() -> frozenset[str]:
 
 
 def _in_model(stage: Stage) -> frozenset[str]:
-    """Those that its model uses, which need not be a task itself: a stage's needs are the model's and its function's."""
+    """Those that its model uses. The model need not be a task itself: what a stage needs else, its model needs."""
     course = load_course()
     own = [id for id in stage.needs if course.task(id).program != stage.generate]
     return _behind(stage.model).union(own, *map(course.needs, own))
