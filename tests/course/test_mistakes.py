@@ -41,7 +41,7 @@ def compare(checkpoint, monkeypatch) -> Compare:
 
     def run(mistake: str) -> Comparison:
         task, _, name = mistake.partition(":")
-        make = prepared(str(folder), True, "float32")
+        make = prepared(str(folder), True, "float32", "week1")
         return Breaker(make, "Once", 12, Sampling(temp=0.8, seed=1), lambda line: None).compare(
             load_course().task(task), name
         )

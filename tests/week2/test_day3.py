@@ -32,7 +32,7 @@ from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_va
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.memory import most_at_once
 from tiny_llm_course.testkit.properties import property_test
-from tiny_llm_course.testkit.rounding import EPSILON, FACTOR, exact, rounding, to_float64
+from tiny_llm_course.testkit.rounding import EPSILON, FACTOR, exact, to_float64
 from tiny_llm_course.testkit.sizes import sizes, sweep
 
 by_bits = pytest.mark.parametrize("bits", [4, 8])
@@ -563,7 +563,7 @@ def looked_up(scales, tokens, triple, group_size=64, bits=4, dtype=None):
 
 def looked_up64(scales, tokens, triple, group_size=64, bits=4, dtype=None, *, r=exact):
     table = weights64(triple[0], mx.array(scales.astype(np.float32)), triple[2], group_size, bits)
-    return r(rounding(triple[1].dtype)(table) if r is exact else table)[np.array(tokens).astype(int)]
+    return r(table)[np.array(tokens).astype(int)]
 
 
 def looks_up(seed, dtype, shape, group_size, bits, vocab=11, groups=2, wanted=None):

@@ -93,9 +93,15 @@ known.change(
 )
 known.change(
     "biases-left-out",
-    ("dequantize(packed, scales, biases,", "dequantize(packed, scales, 0 * biases,"),
+    ("dequantize(packed, wide, biases,", "dequantize(packed, wide, 0 * biases,"),
     fact="the vectors that are looked up lack the biases of their groups",
     question="A packed weight stands for scale * q + ... what?",
+)
+known.change(
+    "rounded-twice",
+    ("dequantize(packed, wide,", "dequantize(packed, scales,"),
+    fact="vectors are rounded to the dtype of scales first, and then to the one that was asked for",
+    question="Scales are float16, and float32 is asked for. How many digits have the vectors on the way?",
 )
 known.change(
     "dtype-of-scales",
@@ -146,7 +152,8 @@ class OfALayer:
     def __call__(self, tokens):
         layer = self.layer
         parts = [mx.take(x, tokens, axis=0) for x in (layer.packed, layer.scales, layer.biases)]
-        return dequantize(*parts, layer.group_size, layer.bits).astype(self.dtype)
+        floats = (x.astype(mx.float32) for x in parts[1:])
+        return dequantize(parts[0], *floats, layer.group_size, layer.bits).astype(self.dtype)
 
     def as_linear(self, x):
         return self.layer(x)

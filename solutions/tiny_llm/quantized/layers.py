@@ -87,11 +87,12 @@ class QuantizedEmbedding:
             tokens: N.., integers from 0 to V - 1.
 
         Returns:
-            N.. x E, in the dtype that was asked for: each token's row, as `dequantize` gives it. Other rows are not
-            dequantized.
+            N.. x E: each token's row, scale * q + bias in float32, rounded once, to the dtype that was asked for. Other
+            rows are not dequantized.
         """
         packed, scales, biases = (x[tokens] for x in (self.packed, self.scales, self.biases))
-        return dequantize(packed, scales, biases, self.group_size, self.bits).astype(self.dtype)
+        wide = scales.astype(mx.float32)  # a row in the dtype of scales would be rounded twice
+        return dequantize(packed, wide, biases, self.group_size, self.bits).astype(self.dtype)
 
     def as_linear(self, x: mx.array) -> mx.array:
         """Compare vectors with every row of the table: the output head of a model with tied embeddings.
