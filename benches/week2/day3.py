@@ -19,7 +19,7 @@ from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("bars", "", ("KiB", "more bits per byte, %"))
+CHART = ("bars", "", ("KiB", "bits per byte"))
 
 
 class Counting(Quantized):
@@ -42,10 +42,10 @@ def measure(quick: bool = False) -> Table:
     config, weights = ModelConfig.from_dict(checkpoint.config), checkpoint.weights
     kinds: dict[str, Dense] = {
         "float32": Dense(),
-        "8 bits, groups of 64, min and max": Counting(64, 8, quantize),
-        "4 bits, groups of 32, min and max": Counting(32, 4, quantize),
-        "4 bits, groups of 64, min and max": Counting(64, 4, quantize),
-        "4 bits, groups of 64, least error": Counting(64, 4, quantize_with_least_error),
+        "8 bits, groups of 64": Counting(64, 8, quantize),
+        "4 bits, groups of 32": Counting(32, 4, quantize),
+        "4 bits, groups of 64": Counting(64, 4, quantize),
+        "the same, least error": Counting(64, 4, quantize_with_least_error),
     }
     models = {kind: Qwen3CachedModel(config, weights, parts) for kind, parts in kinds.items()}
     tokenizer = ByteLevelBPE.from_file(checkpoint.tokenizer)
