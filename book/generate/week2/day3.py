@@ -12,7 +12,7 @@ from tiny_llm_course.programs.packages import load_solution
 
 NAME = "model.layers.0.mlp.down_proj.weight"
 WIDTH, TALL = 300.0, 62.0  # pixels of a panel
-LEFT = 46.0
+LEFT = 58.0
 
 
 def generated_parts(course: Course) -> Parts:
@@ -60,11 +60,11 @@ def levels() -> str:
         for tick in ticks:
             canvas.path([(at(tick), level), (at(tick), level + 14)], "axis")
         for weight in weights:
-            canvas.circle(at(weight), level + 22, 2, "role-value fill")
+            canvas.circle(at(weight), level + 22, 2, "fill")
         middle = level + 32 + TALL / 2
         canvas.path([(LEFT, middle), (LEFT + WIDTH, middle)], "axis")
         for weight, error in zip(weights, errors, strict=True):
-            canvas.path([(at(weight), middle), (at(weight), middle - error / largest * TALL / 2)], "role-value")
+            canvas.path([(at(weight), middle), (at(weight), middle - error / largest * TALL / 2)], "line series-0")
         for y, name in ((level + 12, "levels"), (level + 26, "weights"), (middle + 4, "error")):
             canvas.text(0, y, name, "small")
         level += 32 + TALL + 16
