@@ -91,7 +91,8 @@ def weights64(packed: mx.array, scales: mx.array, biases: mx.array, group_size: 
     scale, bias = (
         np.repeat(np.array(x.astype(mx.float32)).astype(np.float64), group_size, -1) for x in (scales, biases)
     )
-    return scale * q + bias
+    found: Array64 = scale * q + bias
+    return found
 
 
 def errors64(w: mx.array, found: Triple, group_size: int, bits: int) -> Array64:
@@ -126,7 +127,7 @@ def perplexity64(logits: Array64, texts: list[list[int]], *, r: Round = exact) -
             row = r(logits[now])
             top = row.max()
             losses.append(r(top + np.log(np.exp(row - top).sum()) - row[following]))
-    return r(np.exp(r(np.mean(losses))))
+    return r(np.exp(r(np.array(np.mean(losses)))))
 
 
 def refusal(call: Callable[[], Any]) -> int:

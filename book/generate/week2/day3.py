@@ -44,8 +44,8 @@ def levels() -> str:
     """Of each way: a tick for each level, a mark for each weight, and below it how far it is moved."""
     canvas, weights, level = Canvas(), np.array(group())[0], 0.0
     both = quantized_twice()
-    low = min(weights.min(), *(each[2].min() for each in both.values()))
-    high = max(weights.max(), *(each[2].max() for each in both.values()))
+    low = float(min(weights.min(), *(each[2].min() for each in both.values())))
+    high = float(max(weights.max(), *(each[2].max() for each in both.values())))
     largest = max(np.abs(each[3] - weights).max() for each in both.values())
 
     def at(x: float) -> float:
