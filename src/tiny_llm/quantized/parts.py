@@ -11,6 +11,7 @@ from .layers import QuantizedEmbedding, QuantizedLinear
 from .least_error import quantize_with_least_error
 
 Packed = tuple[mx.array, mx.array, mx.array]
+STRIP = 4096  # rows that are quantized at a time: on the way, they take many times their room
 Quantizer = Callable[[mx.array, int, int], Packed]
 
 
@@ -56,6 +57,9 @@ class Quantized(Dense):
             return w, weights[f"{name}.scales"], weights[f"{name}.biases"]
         if w.shape[-1] % self.group_size:
             return None
-        packed = self.by(w, self.group_size, self.bits)
-        mx.eval(packed)  # one matrix at a time, so that what it takes on the way is free again
-        return packed
+        strips = []
+        for at in range(0, len(w), STRIP):
+            strips.append(self.by(w[at : at + STRIP], self.group_size, self.bits))
+            mx.eval(strips[-1])  # what it took on the way is free again
+        words, scales, biases = (mx.concatenate(parts) for parts in zip(*strips, strict=True))
+        return words, scales, biases
