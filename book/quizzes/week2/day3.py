@@ -29,7 +29,7 @@ def word(pack: Any) -> str:
 @quiz.question(
     "2.3.3",
     "A group has weights from -0.6 to 0.35. It gets 4 bits. Which scale and which bias?",
-    why="-0.6 is further from 0, so it is the edge. Steps of 0.95 / 15 lead to 0 in 9.5: so nine, of 0.0667 each.",
+    why="-0.6 is further from 0, so it is the edge. Steps of 0.95 / 15 lead to 0 in 9.47: so nine, of 0.0667 each.",
     mistakes={
         "always-from-max": "0.35 is the end that is nearer to 0.",
         "sixteen-steps": "Sixteen numbers are fifteen steps apart.",
