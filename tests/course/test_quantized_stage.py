@@ -9,6 +9,8 @@ from tests.week1.reference_model import QWEN3, QWEN25
 
 from tiny_llm_course.checkpoints.checkpoint import Checkpoint
 from tiny_llm_course.checkpoints.held_out import shipped_stories
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.engine import mistakes
 from tiny_llm_course.engine.engine import Engine, load_engine
 from tiny_llm_course.engine.judging import as_rows, mark_of, nats_per_token
 
@@ -56,6 +58,17 @@ def test_the_stories_cost_no_more_than_by_the_quantization_of_mlx():
     mine, expected = nats_per_token(engine, rows), nats_per_token(by_mlx, rows)
     assert math.isfinite(expected)
     assert mine <= 1.005 * expected
+
+
+def test_its_mistakes_are_those_of_all_that_its_model_uses():
+    """The model is no task itself: it is built of what the stage needs, and of what that needs."""
+    stage = next(stage for stage in load_course().stages() if stage.name == "quantized")
+    packing, generating, judging = "2.3.1", "2.1.4", "2.3.8"
+    assert {packing, generating} <= mistakes.in_engine(stage)
+    assert judging not in mistakes.in_engine(stage)
+    assert packing in mistakes.in_bits(stage)
+    assert "1.1.1" in mistakes.in_bits(stage)
+    assert generating not in mistakes.in_bits(stage)
 
 
 def dequantized(w: mx.array) -> mx.array:
