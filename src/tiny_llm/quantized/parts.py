@@ -61,5 +61,5 @@ class Quantized(Dense):
         for at in range(0, len(w), STRIP):
             strips.append(self.by(w[at : at + STRIP], self.group_size, self.bits))
             mx.eval(strips[-1])  # what it took on the way is free again
-        words, scales, biases = (mx.concatenate(parts) for parts in zip(*strips, strict=True))
+        words, scales, biases = (mx.concatenate(list(parts)) for parts in zip(*strips, strict=True))
         return words, scales, biases
