@@ -1,23 +1,71 @@
-"""What Timed takes, as the array grows."""
+"""Prefill and decode, beside what memory and arithmetic of this machine allow."""
 
-from functools import partial
+from collections.abc import Callable
 
 import mlx.core as mx
 
+from tiny_llm.config import ModelConfig
+from tiny_llm.measure.accounting import flops, traffic
+from tiny_llm.measure.roofline import Roofline
+from tiny_llm.measure.step import Step, Storage
 from tiny_llm.measure.timing import timed
-from tiny_llm_course.measuring.clock import Table, seconds
+from tiny_llm.qwen3_cached.model import Qwen3CachedModel
+from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.engine.engine import find_model
+from tiny_llm_course.measuring.clock import Cell, Table
+from tiny_llm_course.measuring.limits import limits
+
+# What the book draws of the table.
+CHART = ("bars", "", ("% of the bandwidth", "% of the rate"))
+
+ROWS = 1000  # of a batch, at most, in which arithmetic is looked for
 
 
 def measure(quick: bool = False) -> Table:
-    """N numbers, four times as many in each row; beside it MLX's own operator."""
-    sizes = [256, 1024] if quick else [2**18, 2**20, 2**22]
-    arrays = [mx.random.normal((size,)) for size in sizes]
-    mx.eval(arrays)
-    times = seconds(*(partial(timed, x) for x in arrays), *(partial(mx.add, x, x) for x in arrays))
-    mine, mlx = times[: len(sizes)], times[len(sizes) :]
-    rows = tuple((size, 1e3 * ms, 1e3 * mlx_ms, ms / mlx_ms) for size, ms, mlx_ms in zip(sizes, mine, mlx, strict=True))
+    """Steps of different lengths, with the model that comes with the course, in float32."""
+    checkpoint = load_checkpoint(find_model(None), mx.float32)
+    config = ModelConfig.from_dict(checkpoint.config)
+    model, machine = Qwen3CachedModel(config, checkpoint.weights), limits(quick)
+    roofline = Roofline(machine.bandwidth, machine.rate)
+    steps = [Step(config, length) for length in ((8,) if quick else (8, 64, 256))]
+    steps += [Step(config, 1, offset) for offset in ((8,) if quick else (8, 256, 1024))]
+    rows: list[tuple[Cell, ...]] = []
+    for step in steps:
+        computed, moved = flops(step).total, traffic(step, Storage()).total
+        taken = timed(_run(model, step), least_seconds=0.01 if quick else 0.8).median
+        reached = roofline.reached(computed, moved, taken)
+        name = f"decode after {step.offset}" if step.offset else f"prefill {step.length}"
+        shares = (100 * reached.bandwidth, 100 * reached.rate)
+        rows.append((name, moved / 1e6, computed / 1e6, 1e3 * roofline.least_seconds(computed, moved), 1e3 * taken, *shares))
+    longest = next(step for step in reversed(steps) if not step.offset)
+    unevaluated = timed(lambda: [_run(model, longest)(), None][1], least_seconds=0.01).median
+    turn = roofline.turn(lambda n: _work(config, n), ROWS)
+    where = f"a batch of {turn} rows" if turn else f"no batch of up to {ROWS:,} rows"
     return Table(
-        ("N", "ms", "MLX: ms", "ratio"),
-        rows,
-        f"{sizes[-1]:,} numbers take {rows[-1][3]:.1f} times as long as with MLX's own operator.",
+        ("step", "MB", "MFLOP", "at least: ms", "ms", "% of the bandwidth", "% of the rate"),
+        tuple(rows),
+        f"This machine reads {machine.bandwidth / 1e9:.1f} GB/s and computes {machine.rate / 1e9:.0f} GFLOP/s, so it "
+        f"turns at {roofline.ridge():.1f} FLOPs a byte, which {where} reaches in decoding after 64 tokens. A stopwatch "
+        f"without mx.eval says {1e3 * unevaluated:.2g} ms for the prefill of {longest.length}.",
     )
+
+
+def _run(model: Qwen3CachedModel, step: Step) -> Callable[[], object]:
+    """One such step; what a token says makes no difference to how long it takes."""
+    caches = model.new_caches()
+    if step.offset:
+        mx.eval(model(mx.array([[258] * step.offset]), caches))
+    tokens = mx.array([[258] * step.length])
+
+    def run() -> object:
+        logits = model(tokens, caches)
+        for cache in caches:
+            cache.rewind(step.length)
+        return logits
+
+    return run
+
+
+def _work(config: ModelConfig, rows: int) -> tuple[int, int]:
+    step = Step(config, 1, 64, rows)
+    return flops(step).total, traffic(step, Storage()).total

@@ -12,7 +12,7 @@ from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 
 SIZE = 1 << 14  # numbers of an array: 64 KB, which MLX's count of its memory shows
 LONG = 150_000  # numbers whose sorting takes some milliseconds on any machine
-ENDLESS = 400  # runs and readings after which there should have been an end
+ENDLESS = 150  # runs and readings after which there should have been an end
 
 FORMS: dict[str, Callable[[Any], Any]] = {
     "an array": lambda new: new(),

@@ -87,8 +87,9 @@ def timed_left_behind(program):
 def timed_refuses(program):
     found = []
     for runs in (1, 0):
+        watch = Stopwatch((1.0,))
         try:
-            found.append(program(Stopwatch((1.0,)).program, clock=Stopwatch((1.0,)).clock, least_seconds=0, least_runs=runs).runs)
+            found.append(program(watch.program, clock=watch.clock, least_runs=runs).runs)
         except ValueError:
             found.append(-1)
     return mx.array(found)
@@ -149,17 +150,8 @@ known.change(
 )
 known.change(
     "warm-up-timed",
-    (
-        "for _ in range(warm_up):\n    mx.eval(program())\ntaken: list[float] = []",
-        """
-        taken: list[float] = []
-        for _ in range(warm_up):
-            mx.synchronize()
-            started = clock()
-            mx.eval(program())
-            taken.append(clock() - started)
-        """,
-    ),
+    ("for _ in range(warm_up):", "for _ in range(0):"),
+    ("len(taken) < least_runs", "len(taken) < least_runs + warm_up"),
     fact="the runs that warm up are timed, too, and count",
     question="A first run takes 64 s, five others 1 s each. What should the slowest be?",
 )
