@@ -28,11 +28,11 @@ def measure(quick: bool = False) -> Table:
     model, machine = Qwen3CachedModel(config, checkpoint.weights), limits(quick)
     roofline = Roofline(machine.bandwidth, machine.rate)
     steps = [Step(config, length) for length in ((8,) if quick else (8, 64, 256))]
-    steps += [Step(config, 1, offset) for offset in ((8,) if quick else (8, 256, 1024))]
+    steps += [Step(config, 1, offset) for offset in ((8,) if quick else (8, 64, 512))]
     rows: list[tuple[Cell, ...]] = []
     for step in steps:
         computed, moved = flops(step).total, traffic(step, Storage()).total
-        taken = timed(_run(model, step), least_seconds=0.01 if quick else 0.8).median
+        taken = timed(_run(model, step), least_seconds=0.01 if quick else 0.5).median
         reached = roofline.reached(computed, moved, taken)
         name = f"decode after {step.offset}" if step.offset else f"prefill {step.length}"
         shares = (100 * reached.bandwidth, 100 * reached.rate)

@@ -261,7 +261,7 @@ known.change(
 )
 def timed_together(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock=time.perf_counter):
     if least_runs < 1:
-        raise ValueError("no runs")
+        raise ValueError(f"{least_runs} runs")
     for _ in range(warm_up):
         mx.eval(program())
     mx.synchronize()
@@ -279,7 +279,7 @@ def timed_together(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock
 )
 def called_once(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock=time.perf_counter):
     if least_runs < 1:
-        raise ValueError("no runs")
+        raise ValueError(f"{least_runs} runs")
     result, taken = program(), []
     for _ in range(warm_up):
         mx.eval(result)
@@ -295,7 +295,7 @@ def called_once(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock=ti
 def by_hand(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock=time.perf_counter):
     """Leaves are gathered, runs of both kinds are one loop, and the median is found by sorting."""
     if not least_runs >= 1:
-        raise ValueError("no runs")
+        raise ValueError(f"{least_runs} runs")
     times, total, number = [], 0.0, 0
 
     def run():
