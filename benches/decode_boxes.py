@@ -11,7 +11,6 @@ import datetime
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import mlx.core as mx
 
@@ -87,12 +86,16 @@ def _boxes(offset: int) -> Iterator[Box]:
     def size_of(*names: str) -> int:
         return sum(w.nbytes for name in names for w in named(name))
 
-    x, joined, wide = of(1, 1, config.hidden_size), of(1, 1, heads * dims), of(1, 1, config.intermediate_size)
+    x, joined = of(1, 1, config.hidden_size), of(1, 1, heads * dims)
     query, key = of(1, 1, heads, dims), of(1, 1, pairs, dims)
     table, logits = weights["model.embed_tokens.weight"], of(1, config.vocab_size)
-    stream_norms = [RMSNorm(config.hidden_size, w, eps) for n in ("input", "post_attention") for w in named(f"{n}_layernorm")]
+    stream_norms = [
+        RMSNorm(config.hidden_size, w, eps) for n in ("input", "post_attention") for w in named(f"{n}_layernorm")
+    ]
     stream_norms.append(RMSNorm(config.hidden_size, weights["model.norm.weight"], eps))
-    head_norms = [(RMSNorm(dims, w, eps), y) for n, y in (("q", query), ("k", key)) for w in named(f"self_attn.{n}_norm")]
+    head_norms = [
+        (RMSNorm(dims, w, eps), y) for n, y in (("q", query), ("k", key)) for w in named(f"self_attn.{n}_norm")
+    ]
     projections = [f"self_attn.{name}_proj" for name in "qkv"]
 
     def attend() -> list[mx.array]:
@@ -105,8 +108,7 @@ def _boxes(offset: int) -> Iterator[Box]:
 
     def swiglu() -> list[mx.array]:
         return [
-            linear(silu(linear(x, gate)) * linear(x, up), down)
-            for gate, up, down in zip(*map(named, MLP), strict=True)
+            linear(silu(linear(x, gate)) * linear(x, up), down) for gate, up, down in zip(*map(named, MLP), strict=True)
         ]
 
     def step() -> mx.array:

@@ -36,7 +36,9 @@ def measure(quick: bool = False) -> Table:
         reached = roofline.reached(computed, moved, taken)
         name = f"decode after {step.offset}" if step.offset else f"prefill {step.length}"
         shares = (100 * reached.bandwidth, 100 * reached.rate)
-        rows.append((name, moved / 1e6, computed / 1e6, 1e3 * roofline.least_seconds(computed, moved), 1e3 * taken, *shares))
+        rows.append(
+            (name, moved / 1e6, computed / 1e6, 1e3 * roofline.least_seconds(computed, moved), 1e3 * taken, *shares)
+        )
     longest = next(step for step in reversed(steps) if not step.offset)
     unevaluated = timed(lambda: [_run(model, longest)(), None][1], least_seconds=0.01).median
     turn = roofline.turn(lambda n: _work(config, n), ROWS)

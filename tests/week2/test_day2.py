@@ -60,7 +60,8 @@ def timed(seconds, watch_settings=None, started=False, swept=False, **settings):
     of = {"least_seconds": 0.5, "least_runs": 3, "warm_up": 1, **settings}
     if watch.events != (expected := expected_events(seconds, **of)):
         lines = (f"expected  {in_order(expected)}", f"got       {in_order(watch.events)}")
-        fail(Kind.VALUES, "the program is run and the clock read in another order", case, *lines, size=size, swept=swept)
+        headline = "the program is run and the clock read in another order"
+        fail(Kind.VALUES, headline, case, *lines, size=size, swept=swept)
     for number, count in enumerate(watch.uncomputed):
         if count:
             what = "warmed up has not been computed" if not number and of["warm_up"] else "a run gave is not computed"

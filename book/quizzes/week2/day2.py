@@ -11,7 +11,8 @@ quiz = Quiz()
 
 @quiz.question(
     "2.2.1",
-    "The runs of a program take 50, 1, 1, 100 and 2 seconds. One of them warms up, and four are timed. What is the median?",
+    "The runs of a program take 50, 1, 1, 100 and 2 seconds. One of them warms up, and four are timed. What is the "
+    "median?",
     why="Of 1, 1, 2 and 100 seconds the two in the middle are 1 and 2, and halfway between them is 1.5.",
     mistakes={
         "mean": "The one disturbed run is a quarter of the mean.",
@@ -26,10 +27,10 @@ def median(timed: Any) -> str:
 
 @quiz.question(
     "2.2.2",
-    "Two layers, each with 6 heads that share 2 key-value heads of 4 numbers, in float32. The caches hold 7 tokens, and one "
-    "more is read. How many bytes of the caches does the step read?",
-    why="A token has 2 layers of 2 heads of 4 numbers, keys and values, which is 32 numbers or 128 bytes. The new token "
-    "reads its own, too: 8 tokens.",
+    "Two layers, each with 6 heads that share 2 key-value heads of 4 numbers, in float32. The caches hold 7 tokens, and "
+    "one more is read. How many bytes of the caches does the step read?",
+    why="A token has 2 layers of 2 heads of 4 numbers, keys and values, which is 32 numbers or 128 bytes. The new "
+    "token reads its own, too: 8 tokens.",
     mistakes={
         "cache-of-all-heads": "Three heads read one key, and it is kept once.",
         "cache-of-keys": "A query meets keys; what it takes with it are values.",
@@ -44,10 +45,10 @@ def cache_read(traffic: Any) -> str:
 
 @quiz.question(
     "2.2.3",
-    "One layer with one head of one number. Three tokens come after two that were read before. How many FLOPs does attention "
-    "take?",
-    why="The three meet 3, 4 and 5 keys. Each of these 12 pairs is one multiplication and addition for the score, and one "
-    "for the value.",
+    "One layer with one head of one number. Three tokens come after two that were read before. How many FLOPs does "
+    "attention take?",
+    why="The three meet 3, 4 and 5 keys. Each of these 12 pairs is one multiplication and addition for the score, and "
+    "one for the value.",
     mistakes={
         "nothing-hidden": "The first of the three does not meet the two behind it.",
         "not-itself": "A token meets its own key.",
@@ -60,8 +61,8 @@ def attention_flops(flops: Any) -> str:
 
 @quiz.question(
     "2.2.4",
-    "A machine moves 2 bytes a second and does 8 FLOPs. A step of n rows moves 19 bytes and does 8 n FLOPs. From how many rows "
-    "on is arithmetic the limit?",
+    "A machine moves 2 bytes a second and does 8 FLOPs. A step of n rows moves 19 bytes and does 8 n FLOPs. From how many "
+    "rows on is arithmetic the limit?",
     why="Moving takes 9.5 seconds, computing n. With 10 rows computing takes longer.",
     mistakes={
         "last-before": "With 9 rows computing takes 9 seconds, and moving 9.5.",

@@ -95,9 +95,7 @@ def _kinds(prefills: tuple[int, ...], decodes: tuple[int, ...]) -> list[Kind]:
     ]
 
 
-def _steps(
-    engine: Engine, prefills: tuple[int, ...], decodes: tuple[int, ...], budget: float
-) -> dict[Kind, float]:
+def _steps(engine: Engine, prefills: tuple[int, ...], decodes: tuple[int, ...], budget: float) -> dict[Kind, float]:
     """The median seconds of each kind of step, as a text is generated: all kinds take turns.
 
     What does not fit into the budget is left out, the longest prompts first; something is always measured.

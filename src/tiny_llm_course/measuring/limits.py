@@ -32,10 +32,9 @@ class Limits:
 def limits(quick: bool = False) -> Limits:
     """Measure the machine, on MLX's default device.
 
-    On a CPU the bandwidth is that of one thread for each core, as many as MLX's matrix products and the kernels of this
-    week use: each looks for the largest number of its part of an array. NumPy does that, since MLX reduces with one
-    thread. The rate is that of a product of float32 matrices, NumPy's or MLX's, whichever is faster. A GPU does the same
-    by MLX alone.
+    On a CPU the bandwidth is that of one thread for each core, as many as matrix products and the kernels of week 2
+    use: each looks for the largest number in its part of an array. NumPy does that, as MLX does it with one thread. The
+    rate is that of a product of float32 matrices, by NumPy or MLX, whichever is faster. On a GPU, MLX does both.
     """
     size, side = (STREAM >> 4, SQUARE >> 2) if quick else (STREAM, SQUARE if on_cpu() else LARGE_SQUARE)
     numbers = np.ones(size // 4, np.float32)
@@ -56,8 +55,8 @@ def limits(quick: bool = False) -> Limits:
         reading = _fastest(lambda: mx.eval(mx.max(array)))
         who, by = "on the GPU", "on the GPU"
     computing = min(map(_fastest, products))
-    how = f"reading {size >> 20} MiB {who}, multiplying {side} x {side} float32 matrices {by}, the best of up to {ROUNDS}"
-    return Limits(size / reading, 2 * side**3 / computing, how)
+    how = f"reading {size >> 20} MiB {who}, multiplying {side} x {side} float32 matrices {by}"
+    return Limits(size / reading, 2 * side**3 / computing, f"{how}, the best of up to {ROUNDS} runs")
 
 
 def _fastest(run: Callable[[], object]) -> float:

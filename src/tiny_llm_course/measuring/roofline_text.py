@@ -10,7 +10,7 @@ from .clock import number
 from .machine import in_words
 
 Point = tuple[float, float]  # FLOPs for each byte, FLOPs a second
-WIDTH, HEIGHT = 60, 13  # characters inside the axes
+WIDTH, HEIGHT, MARGIN = 60, 13, 8  # characters inside the axes, and to the left of them
 DECADES = 2.5  # that there are at least, upwards
 
 
@@ -67,7 +67,7 @@ def drawn(bandwidth: float, rate: float, points: dict[str, Point]) -> list[str]:
         intensity = 10 ** (left + (right - left) * x / (WIDTH - 1))
         level = row(min(rate, bandwidth * intensity))
         if 0 <= level < HEIGHT:
-            cells[level][x] = "─" if bandwidth * intensity >= rate else "╱"
+            cells[level][x] = "─" if bandwidth * intensity >= rate else "/"
     for mark, (intensity, speed) in points.items():
         x, y = column(intensity), row(speed)
         while x < WIDTH - 1 and cells[y][x].isalpha():
@@ -79,12 +79,16 @@ def drawn(bandwidth: float, rate: float, points: dict[str, Point]) -> list[str]:
         words = f"{10.0**power:g}"
         start = column(10.0**power)
         below[start : start + len(words)] = words
-    lines = [f"{marks.get(y, ''):>7} {'┤' if y in marks else '│'}{''.join(line).rstrip()}" for y, line in enumerate(cells)]
-    return ["GFLOP/s", *lines, " " * 8 + "└" + "─" * WIDTH, " " * 9 + "".join(below).rstrip(), "FLOPs a byte".rjust(WIDTH + 9)]
+    body = [
+        f"{marks.get(y, ''):>{MARGIN - 1}} {'┤' if y in marks else '│'}{''.join(line).rstrip()}"
+        for y, line in enumerate(cells)
+    ]
+    axis = [f"{'':{MARGIN}}└{'─' * WIDTH}", f"{'':{MARGIN + 1}}{''.join(below).rstrip()}"]
+    return ["GFLOP/s", *body, *axis, "FLOPs a byte".rjust(MARGIN + 1 + WIDTH)]
 
 
 def extent(bandwidth: float, rate: float, points: Sequence[Point]) -> tuple[float, float, float, float]:
-    """The ends of both axes, left, right, bottom and top, as powers of ten: all points, the ridge and room around it."""
+    """The ends of both axes, left, right, bottom and top, as powers of ten: all points, the ridge, some room around."""
     across = [rate / bandwidth, *(intensity for intensity, _ in points)]
     up = [rate, *(speed for _, speed in points)]
     top = math.log10(max(up)) + 0.2

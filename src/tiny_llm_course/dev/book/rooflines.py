@@ -18,8 +18,8 @@ def canvas_of(found: dict[str, Any]) -> Canvas:
     points = {row["step"]: (row["flops"] / row["bytes"], row["flops"] / row["seconds"]) for row in found["rows"]}
     limits = found["limits"]["bandwidth"], found["limits"]["rate"]
     series = {
-        f"{kind}, by tokens": {step.rpartition(" ")[2]: point for step, point in points.items() if step.startswith(kind)}
-        for kind in ("prefill", "decode")
+        words: {step.rpartition(" ")[2]: point for step, point in points.items() if step.startswith(kind)}
+        for kind, words in (("prefill", "prefill of so many tokens"), ("decode", "decode step after so many tokens"))
     }
     ends = extent(*limits, list(points.values()))
     roofline(canvas, limits, {name: of for name, of in series.items() if of}, ends, number)
@@ -29,8 +29,8 @@ def canvas_of(found: dict[str, Any]) -> Canvas:
 def about(found: dict[str, Any]) -> str:
     """What there is to see, in a sentence."""
     steps = "; ".join(
-        f"{row['step']}: {number(row['flops'] / row['bytes'])} FLOPs a byte, {number(row['flops'] / row['seconds'] / 1e9)}"
-        " GFLOP/s"
+        f"{row['step']}: {number(row['flops'] / row['bytes'])} FLOPs a byte, "
+        f"{number(row['flops'] / row['seconds'] / 1e9)} GFLOP/s"
         for row in found["rows"]
     )
     at_most = found["limits"]

@@ -45,7 +45,7 @@ def roofline(
     ridge = rate / bandwidth
     roof = [place(start, start * bandwidth), place(ridge, rate), place(10.0**right, rate)]
     canvas.path(roof, "line")
-    canvas.text(RIGHT, roof[1][1] - 6, f"{words(rate / 1e9)} GFLOP/s", "small", "end")
+    canvas.text(RIGHT, roof[1][1] + SMALL + 4, f"{words(rate / 1e9)} GFLOP/s", "small", "end")
     middle = math.sqrt(start * ridge)
     x, y = place(middle, middle * bandwidth)
     canvas.text(x - 6, y - 6, f"{words(bandwidth / 1e9)} GB/s", "small", "end")
@@ -54,7 +54,8 @@ def roofline(
         for words_of_point, point in points.items():
             x, y = place(*point)
             mark_of(canvas, x, y, i)
-            canvas.text(x + 8, y + FONT / 2 + 6 * i, words_of_point, "small")
+            aside, anchor = (-8, "end") if i else (8, "start")  # so that those of two series are not mixed up
+            canvas.text(x + aside, y + SMALL / 3, words_of_point, "small", anchor)
         level = legend + i * (FONT + 7)
         mark_of(canvas, 6, level - 5, i)
         canvas.text(18, level, name)
