@@ -27,8 +27,8 @@ def median(timed: Any) -> str:
 
 @quiz.question(
     "2.2.2",
-    "Two layers, each with 6 heads that share 2 key-value heads of 4 numbers, in float32. The caches hold 7 tokens, and "
-    "one more is read. How many bytes of the caches does the step read?",
+    "Two layers, each with 6 heads that share 2 key-value heads of 4 numbers, in float32. The caches hold 7 tokens, "
+    "and one more is read. How many bytes of the caches does the step read?",
     why="A token has 2 layers of 2 heads of 4 numbers, keys and values, which is 32 numbers or 128 bytes. The new "
     "token reads its own, too: 8 tokens.",
     mistakes={
@@ -61,8 +61,8 @@ def attention_flops(flops: Any) -> str:
 
 @quiz.question(
     "2.2.4",
-    "A machine moves 2 bytes a second and does 8 FLOPs. A step of n rows moves 19 bytes and does 8 n FLOPs. From how many "
-    "rows on is arithmetic the limit?",
+    "A machine moves 2 bytes a second and does 8 FLOPs. A step of n rows moves 19 bytes and does 8 n FLOPs. From how "
+    "many rows on is arithmetic the limit?",
     why="Moving takes 9.5 seconds, computing n. With 10 rows computing takes longer.",
     mistakes={
         "last-before": "With 9 rows computing takes 9 seconds, and moving 9.5.",

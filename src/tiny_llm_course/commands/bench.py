@@ -64,8 +64,9 @@ def bench(
         from .bench_engine import bench_engine
 
         return bench_engine({"model": model, "solution": solution, "dtype": dtype, "stage": stage}, quick, file, svg)
-    if given := [option for option in ("model", "stage", "dtype", "svg") if locals()[option] is not None]:
-        raise UsageError(f"--{given[0]} is for a whole engine: pdm run bench engine --{given[0]} ...")
+    for option, value in {"model": model, "stage": stage, "dtype": dtype, "svg": svg}.items():
+        if value is not None:
+            raise UsageError(f"--{option} is for a whole engine: pdm run bench engine --{option} {value}")
     from ..measuring import benches
 
     if name is None:
