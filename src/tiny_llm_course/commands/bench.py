@@ -1,9 +1,6 @@
 """`pdm run bench 1.1`: a day's measurement, on the learner's own code; `pdm run bench engine`: a whole engine."""
 
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +17,7 @@ from ..paths import LEARNER, SOLUTION
 from ..programs.packages import LearnerError
 from ..terminal.screen import USUAL, columns, say
 from . import out_file
+from .waiting import waiting
 
 if TYPE_CHECKING:
     from ..measuring.benches import Measurement
@@ -117,19 +115,6 @@ def _must_pass(measurement: "Measurement") -> None:
                 what = "is not started" if result.status == "not started" else "has not passed"
                 line = f"{result.task.label} {what} (with --solution, ours is measured). Your next step:"
                 raise LearnerError(with_commands(line, f"pdm run test {result.task.id}"))
-
-
-@contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """Say on a terminal what takes so long, and take it away again. Nothing turns meanwhile: it would be measured."""
-    shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    if shown:
-        print(f"{what} ...", end="", file=sys.stderr, flush=True)
-    try:
-        yield
-    finally:
-        if shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _show(found: dict[str, Any], borrowed: list[str]) -> None:

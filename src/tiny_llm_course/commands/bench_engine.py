@@ -9,7 +9,7 @@ from ..measuring.engine_speed import measure
 from ..measuring.roofline_text import lines_of
 from ..terminal.screen import USUAL, columns, say
 from . import out_file
-from .bench import waiting
+from .waiting import waiting
 
 
 def bench_engine(which: dict[str, Any], quick: bool, file: Path | None, svg: Path | None) -> int:
@@ -32,7 +32,9 @@ def bench_engine(which: dict[str, Any], quick: bool, file: Path | None, svg: Pat
     if file:
         out_file.write(file, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     if svg:
-        out_file.write(svg, _drawn(found))
+        from ..dev.book.rooflines import in_a_file
+
+        out_file.write(svg, in_a_file(found))
     return 0
 
 
@@ -42,10 +44,3 @@ def _is_record(contents: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(found, dict) and found.keys() >= {"limits", "ridge", "rows", "machine"}
-
-
-def _drawn(found: dict[str, Any]) -> str:
-    """The roofline as a file of its own, in the book's looks."""
-    from ..dev.book.rooflines import in_a_file
-
-    return in_a_file(found)
