@@ -38,7 +38,7 @@ def test_every_stage_is_held_to_the_same_work(stage):
 
 def test_what_does_not_fit_into_the_budget_is_left_out():
     engine = load_engine(None, solution=True, dtype="float32", stage=HERE[-1])
-    taken = _steps(engine, (1, 8, 64), (), 0.0)
+    taken = _steps(engine, (1, 8, 64), (), 9, 0.0)
     assert list(taken) == [Kind("prefill 1", 1, 0)]
 
 

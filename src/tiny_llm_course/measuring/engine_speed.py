@@ -44,7 +44,7 @@ def measure(engine: Engine, quick: bool = False) -> dict[str, Any]:
         LearnerError: the learner's code raised something.
     """
     prefills, decodes = (PREFILLS[:2], DECODES[:0]) if quick else (PREFILLS, DECODES)
-    taken = _steps(engine, prefills, decodes, 0.0 if quick else BUDGET)
+    taken = _steps(engine, prefills, decodes, 1 if quick else ROUNDS)
     machine_limits = limits(quick)
     load_solution()
     from tiny_llm_solution.config import ModelConfig
@@ -95,7 +95,9 @@ def _kinds(prefills: tuple[int, ...], decodes: tuple[int, ...]) -> list[Kind]:
     ]
 
 
-def _steps(engine: Engine, prefills: tuple[int, ...], decodes: tuple[int, ...], budget: float) -> dict[Kind, float]:
+def _steps(
+    engine: Engine, prefills: tuple[int, ...], decodes: tuple[int, ...], rounds: int, budget: float = BUDGET
+) -> dict[Kind, float]:
     """The median seconds of each kind of step, as a text is generated: all kinds take turns.
 
     What does not fit into the budget is left out, the longest prompts first; something is always measured.
@@ -106,7 +108,7 @@ def _steps(engine: Engine, prefills: tuple[int, ...], decodes: tuple[int, ...], 
         found: defaultdict[Kind, list[float]] = defaultdict(list)
         list(engine.likeliest(text[:2], 2))  # loads, compiles and warms up
         started = time.perf_counter()
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for length in prefills:
                 if found and time.perf_counter() - started > budget:
                     return {kind: statistics.median(found[kind]) for kind in kinds.values() if found[kind]}
