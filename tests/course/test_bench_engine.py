@@ -6,7 +6,6 @@ from xml.etree import ElementTree
 
 import mlx.core as mx
 import pytest
-from tests.course.checkouts import fixture
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.requirements import missing
@@ -66,8 +65,7 @@ def test_the_command_prints_writes_and_draws(tmp_path):
     ],
 )
 def test_wrong_use_is_one_line(typed, words):
-    with fixture() as checkout:
-        done = run(typed, checkout)
+    done = run(typed, ROOT)
     assert done.returncode == 2
     assert words in done.stdout
 
