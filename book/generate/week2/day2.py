@@ -37,8 +37,7 @@ def _read(record: Path) -> dict[str, Any]:
 def _roofline(found: dict[str, Any]) -> str:
     caption = (
         "Both axes go up ten times with each mark. A point is a step of the engine: how many operations it does with "
-        "each byte that it must move, and how many of them in a second. The number beside it is how many tokens are "
-        "read, or, of a decode step, how many stand before."
+        "each byte that it must move, and how many of them in a second."
     )
     return canvas_of(found).figure("roofline-2-2", TITLE, about(found), caption)
 

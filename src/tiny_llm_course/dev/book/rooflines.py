@@ -17,10 +17,12 @@ def canvas_of(found: dict[str, Any]) -> Canvas:
     canvas = Canvas()
     points = {row["step"]: (row["flops"] / row["bytes"], row["flops"] / row["seconds"]) for row in found["rows"]}
     limits = found["limits"]["bandwidth"], found["limits"]["rate"]
-    series = {
-        words: {step.rpartition(" ")[2]: point for step, point in points.items() if step.startswith(kind)}
-        for kind, words in (("prefill", "prefill of so many tokens"), ("decode", "decode step after so many tokens"))
-    }
+    prefills = [(step.rpartition(" ")[2], point) for step, point in points.items() if step.startswith("prefill")]
+    decodes = [(step.rpartition(" ")[2], point) for step, point in points.items() if step.startswith("decode")]
+    series = {"prefill of so many tokens": prefills}
+    if decodes:  # they stand too close together for words
+        after = f"decode step after {' or '.join(count for count, _ in decodes)} tokens"
+        series[after] = [("", point) for _, point in decodes]
     ends = extent(*limits, list(points.values()))
     roofline(canvas, limits, {name: of for name, of in series.items() if of}, ends, number)
     return canvas

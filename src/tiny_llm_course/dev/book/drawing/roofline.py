@@ -13,11 +13,11 @@ RIGHT, HEIGHT = 352.0, 230.0
 def roofline(
     canvas: Canvas,
     limits: tuple[float, float],
-    series: Mapping[str, Mapping[str, Point]],
+    series: Mapping[str, Sequence[tuple[str, Point]]],
     extent: Sequence[float],
     words: Callable[[float], str],
 ) -> None:
-    """Draw a machine of some bandwidth and rate, a slope and a ceiling, and named points of each series.
+    """Draw a machine of some bandwidth and rate, a slope and a ceiling, and each series' points, perhaps with words.
 
     `extent` are the ends of both axes, left, right, bottom and top, as powers of ten.
     """
@@ -51,11 +51,11 @@ def roofline(
     canvas.text(x - 6, y - 6, f"{words(bandwidth / 1e9)} GB/s", "small", "end")
     legend = upper + HEIGHT + 2 * SMALL + 32
     for i, (name, points) in enumerate(series.items()):
-        for words_of_point, point in points.items():
+        for above, point in points:
             x, y = place(*point)
             mark_of(canvas, x, y, i)
-            aside, anchor = (-8, "end") if i else (8, "start")  # so that those of two series are not mixed up
-            canvas.text(x + aside, y + SMALL / 3, words_of_point, "small", anchor)
+            if above:
+                canvas.text(x, y - 9, above, "small", "middle")
         level = legend + i * (FONT + 7)
         mark_of(canvas, 6, level - 5, i)
         canvas.text(18, level, name)
