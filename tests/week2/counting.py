@@ -18,15 +18,17 @@ Config = dict[str, Any]  # the contents of a config.json
 def moved(model: ReferenceModel, storage: Any, length: int, offset: int, batch: int) -> dict[str, int]:
     """The bytes of the arrays that a step looks at. Nothing is computed: MLX knows them beforehand."""
     c, dtype = model.config, OF_SIZE[storage.size]
-    every = sum(part.nbytes for name, weight in model.weights.items() for part in stored(weight, storage))
+    every = sum(part.nbytes for weight in model.weights.values() for part in stored(weight, storage))
     table = stored(model.weights[TABLE], storage)
     tokens = mx.zeros((batch, length), mx.int32)
     rows = sum(part[tokens].nbytes for part in table)
     unread = 0 if c["tie_word_embeddings"] else sum(part.nbytes for part in table)  # as the head is another matrix
 
+    layers: int = c["num_hidden_layers"]
+
     def of_caches(count: int) -> int:
         keys = mx.zeros((batch, c["num_key_value_heads"], count, c["head_dim"]), dtype)
-        return c["num_hidden_layers"] * 2 * keys.nbytes
+        return layers * 2 * keys.nbytes
 
     return {
         "weights": every - unread + rows,
