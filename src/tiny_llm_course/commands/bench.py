@@ -1,9 +1,6 @@
-"""`pdm run bench 1.1`: a day's measurement, on the learner's own code."""
+"""`pdm run bench 1.1`: a day's measurement, on the learner's own code; `pdm run bench engine`: a whole engine."""
 
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +17,14 @@ from ..paths import LEARNER, SOLUTION
 from ..programs.packages import LearnerError
 from ..terminal.screen import USUAL, columns, say
 from . import out_file
+from .waiting import waiting
 
 if TYPE_CHECKING:
     from ..measuring.benches import Measurement
 
 
-@click.command(short_help="Measure what you built on a day.")
-@click.argument("name", required=False, metavar="[1.1]")
+@click.command(short_help="Measure what you built on a day, or a whole engine.")
+@click.argument("name", required=False, metavar="[1.1|engine]")
 @click.option("--solution", is_flag=True, help="Measure our code instead of yours.")
 @click.option("--quick", is_flag=True, help="Small sizes, to see that it works; the numbers say nothing.")
 @click.option(
@@ -36,9 +34,37 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write the numbers there too.",
 )
-def bench(name: str | None, solution: bool, quick: bool, file: Path | None) -> int:
-    """Measure what you have built on a day: time, memory or error. Without a day: what there is to measure."""
+@click.option("--model", help="engine: a checkpoint's folder or Hub id (default: models/tiny-qwen3).")
+@click.option("--stage", help="engine: which of those you have built (default: the furthest).")
+@click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="engine: of the weights.")
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="engine: draw the roofline there.",
+)
+def bench(
+    name: str | None,
+    solution: bool,
+    quick: bool,
+    file: Path | None,
+    model: str | None,
+    stage: str | None,
+    dtype: str | None,
+    svg: Path | None,
+) -> int:
+    """Measure what you have built on a day: time, memory or error. Without a day: what there is to measure.
+
+    `engine` measures a whole engine, beside what this machine's memory and arithmetic allow.
+    """
     blas.load()
+    if name == "engine":
+        from .bench_engine import bench_engine
+
+        return bench_engine({"model": model, "solution": solution, "dtype": dtype, "stage": stage}, quick, file, svg)
+    for option, value in {"model": model, "stage": stage, "dtype": dtype, "svg": svg}.items():
+        if value is not None:
+            raise UsageError(f"--{option} is for a whole engine: pdm run bench engine --{option} {value}")
     from ..measuring import benches
 
     if name is None:
@@ -52,11 +78,11 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None) -> i
     if file:
         out_file.must_be_writable(file, "record", benches.is_record)
     if not solution:
-        with _waiting("grading what is measured"):
+        with waiting("grading what is measured"):
             _must_pass(measurement)
     must_be_built(measurement.uses, SOLUTION if solution else LEARNER)
     package = benches.choose(solution)
-    with _waiting("measuring, up to 20 seconds"):
+    with waiting("measuring, up to 20 seconds"):
         found = benches.run(measurement, package, quick)
     _show(found, [] if solution else [task.id for task in measurement.uses if task.id in progress.borrowed()])
     if file:
@@ -68,6 +94,7 @@ def _list(known: "list[Measurement]") -> None:
     say("What can be measured, each in about 20 seconds at most:", bold=True)
     for measurement in known:
         say(f"  {measurement.name}  {measurement.title}")
+    say("  engine  A whole engine, beside what this machine allows")
     say()
     say(f"Your code: pdm run bench {known[0].name}; ours: pdm run bench {known[0].name} --solution")
 
@@ -88,19 +115,6 @@ def _must_pass(measurement: "Measurement") -> None:
                 what = "is not started" if result.status == "not started" else "has not passed"
                 line = f"{result.task.label} {what} (with --solution, ours is measured). Your next step:"
                 raise LearnerError(with_commands(line, f"pdm run test {result.task.id}"))
-
-
-@contextmanager
-def _waiting(what: str) -> Iterator[None]:
-    """Say on a terminal what takes so long, and take it away again. Nothing turns meanwhile: it would be measured."""
-    shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    if shown:
-        print(f"{what} ...", end="", file=sys.stderr, flush=True)
-    try:
-        yield
-    finally:
-        if shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _show(found: dict[str, Any], borrowed: list[str]) -> None:

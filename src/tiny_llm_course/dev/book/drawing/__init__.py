@@ -7,5 +7,6 @@ from .canvas import ROLES, Canvas
 from .charts import bars, curves, lines
 from .flow import TIMES, flow
 from .grids import matrix, squares, strips
+from .roofline import roofline
 
-__all__ = ["ROLES", "TIMES", "Canvas", "bars", "curves", "flow", "lines", "matrix", "squares", "strips"]
+__all__ = ["ROLES", "TIMES", "Canvas", "bars", "curves", "flow", "lines", "matrix", "roofline", "squares", "strips"]

@@ -79,10 +79,10 @@ def lines(
         places = [point(x, y) for x, y in zip(across, numbers, strict=True)]
         canvas.path(places, f"line {looks}")
         for place in places:
-            _mark(canvas, *place, i)
+            mark_of(canvas, *place, i)
         level = legend + i * (FONT + 7)
         canvas.path([(left, level - 5), (left + 30, level - 5)], f"line {looks}")
-        _mark(canvas, left + 15, level - 5, i)
+        mark_of(canvas, left + 15, level - 5, i)
         canvas.text(left + 38, level, name)
 
 
@@ -134,7 +134,8 @@ def curves(
             canvas.text(place[0], place[1] - 10, name, "strong", "middle")
 
 
-def _mark(canvas: Canvas, x: float, y: float, series: int) -> None:
+def mark_of(canvas: Canvas, x: float, y: float, series: int) -> None:
+    """The shape of a series at a point."""
     shape, looks = SHAPES[series % len(SHAPES)], f"series-{series}"
     if shape in ("disc", "ring"):
         canvas.circle(x, y, 4.5, f"{'fill' if shape == 'disc' else 'hollow'} {looks}")

@@ -1,0 +1,73 @@
+"""Prefill and decode, beside what memory and arithmetic of this machine allow."""
+
+from collections.abc import Callable
+
+import mlx.core as mx
+
+from tiny_llm.config import ModelConfig
+from tiny_llm.measure.accounting import flops, traffic
+from tiny_llm.measure.roofline import Roofline
+from tiny_llm.measure.step import Step, Storage
+from tiny_llm.measure.timing import timed
+from tiny_llm.qwen3_cached.model import Qwen3CachedModel
+from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.engine.engine import find_model
+from tiny_llm_course.measuring.clock import Cell, Table
+from tiny_llm_course.measuring.limits import limits
+
+# What the book draws of the table.
+CHART = ("bars", "", ("% of the bandwidth", "% of the rate"))
+
+ROWS = 1000  # of a batch, at most, in which arithmetic is looked for
+
+
+def measure(quick: bool = False) -> Table:
+    """Steps of different lengths, with the model that comes with the course, in float32."""
+    checkpoint = load_checkpoint(find_model(None), mx.float32)
+    config = ModelConfig.from_dict(checkpoint.config)
+    model, machine = Qwen3CachedModel(config, checkpoint.weights), limits(quick)
+    roofline = Roofline(machine.bandwidth, machine.rate)
+    steps = [Step(config, length) for length in ((8,) if quick else (8, 64, 256))]
+    steps += [Step(config, 1, offset) for offset in ((8,) if quick else (8, 64, 512))]
+    rows: list[tuple[Cell, ...]] = []
+    for step in steps:
+        computed, moved = flops(step).total, traffic(step, Storage()).total
+        taken = timed(_run(model, step), least_seconds=0.01 if quick else 0.5).median
+        reached = roofline.reached(computed, moved, taken)
+        name = f"decode after {step.offset}" if step.offset else f"prefill {step.length}"
+        shares = (100 * reached.bandwidth, 100 * reached.rate)
+        rows.append(
+            (name, moved / 1e6, computed / 1e6, 1e3 * roofline.least_seconds(computed, moved), 1e3 * taken, *shares)
+        )
+    longest = next(step for step in reversed(steps) if not step.offset)
+    unevaluated = timed(lambda: [_run(model, longest)(), None][1], least_seconds=0.01).median
+    turn = roofline.turn(lambda n: _work(config, n), ROWS)
+    where = f"a batch of {turn} rows" if turn else f"no batch of up to {ROWS:,} rows"
+    return Table(
+        ("step", "MB", "MFLOP", "at least: ms", "ms", "% of the bandwidth", "% of the rate"),
+        tuple(rows),
+        f"This machine reads {machine.bandwidth / 1e9:.1f} GB/s and computes {machine.rate / 1e9:.0f} GFLOP/s, so it "
+        f"turns at {roofline.ridge():.1f} FLOPs a byte, which {where} reaches in decoding after 64 tokens. A stopwatch "
+        f"without mx.eval says {1e3 * unevaluated:.2g} ms for the prefill of {longest.length}.",
+    )
+
+
+def _run(model: Qwen3CachedModel, step: Step) -> Callable[[], object]:
+    """One such step; what a token says makes no difference to how long it takes."""
+    caches = model.new_caches()
+    if step.offset:
+        mx.eval(model(mx.array([[258] * step.offset]), caches))
+    tokens = mx.array([[258] * step.length])
+
+    def run() -> object:
+        logits = model(tokens, caches)
+        for cache in caches:
+            cache.rewind(step.length)
+        return logits
+
+    return run
+
+
+def _work(config: ModelConfig, rows: int) -> tuple[int, int]:
+    step = Step(config, 1, 64, rows)
+    return flops(step).total, traffic(step, Storage()).total

@@ -1,0 +1,66 @@
+"""Day 2's pictures, from recorded measurements: the roofline of a whole engine, and where a decode step's time is."""
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas, bars
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.dev.book.rooflines import TITLE, about, canvas_of
+from tiny_llm_course.measuring.clock import number
+from tiny_llm_course.measuring.machine import in_words
+from tiny_llm_course.measuring.roofline_text import lines_of
+from tiny_llm_course.paths import ROOT
+
+ENGINE = ROOT / "benches" / "engine_speed.json"  # pdm run bench engine --solution --json ...
+BOXES = ROOT / "benches" / "decode_boxes.json"  # benches/decode_boxes.py
+WIDTH = 80  # of the terminal in which `bench engine` is shown
+
+
+def generated_parts(course: Course) -> Parts:
+    """A part for each record."""
+    engine, boxes = _read(ENGINE), _read(BOXES)
+    return {
+        ("2.2", "roofline"): _roofline(engine),
+        ("2.2", "engine"): _session(engine),
+        ("2.2", "boxes"): _boxes(boxes),
+    }
+
+
+def _read(record: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    return found
+
+
+def _roofline(found: dict[str, Any]) -> str:
+    caption = (
+        "Both axes go up ten times with each mark. A point is a step of the engine: how many operations it does with "
+        "each byte that it must move, and how many of them in a second."
+    )
+    return canvas_of(found).figure("roofline-2-2", TITLE, about(found), caption)
+
+
+def _session(found: dict[str, Any]) -> str:
+    heading = f"{found['title']}, {found['storage']}  ({found['package']})"
+    lines = ["```text", "$ pdm run bench engine --solution", heading, "", *lines_of(found, WIDTH), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _boxes(found: dict[str, Any]) -> str:
+    """Bars of milliseconds, and below them what each box moves, and how long that alone would take."""
+    *boxes, (whole, size, taken) = found["rows"]
+    rest = taken - sum(ms for _, _, ms in boxes)
+    canvas = Canvas()
+    times = {name: ms for name, _, ms in boxes} | {"all else": max(rest, 0.0)}
+    bars(canvas, times, lambda ms: f"{number(ms)} ms")
+    table = [("box", "KB", "memory allows: ms", "ms"), (":--", "--:", "--:", "--:")]
+    for name, moved, ms in [*boxes, ["all else", 0, rest], [whole, size, taken]]:
+        table.append((name, number(moved / 1e3), number(1e3 * moved / found["bandwidth"]), number(ms)))
+    told = "; ".join(f"{name}: {number(ms)} ms" for name, ms in times.items())
+    caption = "Each box by itself, in all six layers. What is left of the whole step is “all else”."
+    day = datetime.date.fromisoformat(found["date"])
+    where = f"*Our solution on {day.day} {day:%B} {day.year}: {in_words(found['machine'])}.*"
+    figure = canvas.figure("boxes-2-2", found["title"], f"{told}. The whole step: {number(taken)} ms.", caption)
+    return "\n".join([figure, *(f"| {' | '.join(row)} |" for row in table), "", where, ""])

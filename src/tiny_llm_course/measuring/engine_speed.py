@@ -1,0 +1,137 @@
+"""How fast an engine reads and writes, beside what this machine's memory and arithmetic allow.
+
+What must be moved and computed is counted by the solution's accounting, for every engine alike: that of a step with
+caches. An engine that reads the whole text again does more, and is held to what would have been enough.
+"""
+
+import dataclasses
+import datetime
+import io
+import statistics
+import time
+from collections import defaultdict
+from contextlib import redirect_stdout
+from typing import Any
+
+from ..engine.engine import Engine
+from ..paths import EMBEDDED_MODEL, ROOT
+from ..programs.packages import load_solution
+from .limits import limits
+from .machine import machine
+from .storage import kept
+
+TEXT = "Once upon a time there was a little girl who had a big blue dog. "
+PREFILLS = (1, 8, 64, 256)  # tokens of a prompt
+DECODES = (64, 256)  # tokens before those that are written
+WRITTEN = 8  # tokens after such a prompt
+BUDGET = 8.0  # seconds; what is begun is brought to its end
+ROUNDS = 9  # at most
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A step that is measured: `length` tokens are read after `offset` others."""
+
+    name: str
+    length: int
+    offset: int
+
+
+def measure(engine: Engine, quick: bool = False) -> dict[str, Any]:
+    """What was found, as JSON has it: a row for each kind of step, the machine's limits, and what both depend on.
+
+    Raises:
+        LearnerError: the learner's code raised something.
+    """
+    prefills, decodes = (PREFILLS[:2], DECODES[:0]) if quick else (PREFILLS, DECODES)
+    taken = _steps(engine, prefills, decodes, 1 if quick else ROUNDS)
+    machine_limits = limits(quick)
+    load_solution()
+    from tiny_llm_solution.config import ModelConfig
+    from tiny_llm_solution.measure.accounting import flops, traffic
+    from tiny_llm_solution.measure.roofline import Roofline
+    from tiny_llm_solution.measure.step import Step, Storage
+
+    config = ModelConfig.from_dict(engine.checkpoint.config)
+    storage = Storage(*kept(engine.model, config.hidden_size, config.vocab_size))
+    roofline = Roofline(machine_limits.bandwidth, machine_limits.rate)
+    rows = []
+    for kind, seconds in taken.items():
+        step = Step(config, kind.length, kind.offset)
+        computed, moved = flops(step).total, traffic(step, storage).total
+        reached = roofline.reached(computed, moved, seconds)
+        rows.append(
+            {
+                "step": kind.name,
+                "tokens": kind.length,
+                "seconds": seconds,
+                "flops": computed,
+                "bytes": moved,
+                "least": roofline.least_seconds(computed, moved),
+                "limit": roofline.limit(computed, moved),
+                "bandwidth": reached.bandwidth,
+                "rate": reached.rate,
+            }
+        )
+    folder = engine.checkpoint.folder
+    return {
+        "title": f"{'models/tiny-qwen3' if folder == EMBEDDED_MODEL else folder.name}, stage {engine.stage.name}",
+        "storage": _in_words(storage),
+        "package": engine.package.relative_to(ROOT).as_posix(),
+        "quick": quick,
+        "date": datetime.date.today().isoformat(),
+        "machine": machine(),
+        "limits": dataclasses.asdict(machine_limits),
+        "ridge": roofline.ridge(),
+        "rows": rows,
+        "left out": [kind.name for kind in _kinds(prefills, decodes) if kind not in taken],
+    }
+
+
+def _kinds(prefills: tuple[int, ...], decodes: tuple[int, ...]) -> list[Kind]:
+    return [
+        *(Kind(f"prefill {length}", length, 0) for length in prefills),
+        *(Kind(f"decode after {length}", 1, length + WRITTEN // 2) for length in decodes),
+    ]
+
+
+def _steps(
+    engine: Engine, prefills: tuple[int, ...], decodes: tuple[int, ...], rounds: int, budget: float = BUDGET
+) -> dict[Kind, float]:
+    """The median seconds of each kind of step, as a text is generated: all kinds take turns.
+
+    What does not fit into the budget is left out, the longest prompts first; something is always measured.
+    """
+    with engine.learners_code(), redirect_stdout(io.StringIO()):
+        text = engine.encode(TEXT)
+        kinds = {(kind.length, kind.offset): kind for kind in _kinds(prefills, decodes)}
+        found: defaultdict[Kind, list[float]] = defaultdict(list)
+        list(engine.likeliest(text[:2], 2))  # loads, compiles and warms up
+        started = time.perf_counter()
+        for _ in range(rounds):
+            for length in prefills:
+                if found and time.perf_counter() - started > budget:
+                    return {kind: statistics.median(found[kind]) for kind in kinds.values() if found[kind]}
+                prompt = (text * (length // len(text) + 1))[:length]
+                times = _times(engine, prompt, 1 + WRITTEN if length in decodes else 1)
+                found[kinds[length, 0]].append(times[0])
+                if length in decodes:
+                    found[kinds[1, length + WRITTEN // 2]] += times[1:]
+    return {kind: statistics.median(found[kind]) for kind in kinds.values()}
+
+
+def _times(engine: Engine, prompt: list[int], count: int) -> list[float]:
+    """The seconds that each token takes. A token is a number of Python's, so it has been computed when it comes."""
+    tokens, times = engine.likeliest(prompt, count), []
+    for _ in range(count):
+        started = time.perf_counter()
+        next(tokens)
+        times.append(time.perf_counter() - started)
+    return times
+
+
+def _in_words(storage: Any) -> str:
+    names = {4: "float32", 2: "16-bit floats"}
+    if storage.bits is None:
+        return f"weights in {names[storage.size]}"
+    return f"weights in {storage.bits} bits, groups of {storage.group_size} with scales in {names[storage.scale_size]}"

@@ -1,0 +1,344 @@
+"""Known programs of task 2.2.1, the stopwatch."""
+
+import time
+
+import mlx.core as mx
+from mlx.utils import tree_flatten
+from tests.week2.stopwatch import Stopwatch
+from tiny_llm_solution.measure.timing import Timing
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.2.1")
+
+DECREASING = (64.0, 32.0, 3.0, 0.5, 8.0, 1.0, 2.0)
+
+
+def figures(program, seconds, **settings):
+    """The figures of foretold runs; `least_seconds` is above 0, so that who reads another clock comes to no end."""
+    watch = Stopwatch(seconds)
+    found = program(watch.program, clock=watch.clock, **settings)
+    return mx.array([found.median, found.fastest, found.slowest, found.runs], mx.float32)
+
+
+def happened(program, *, started=False, form="an array", long=False, leaves=False, **settings):
+    """What was run and read, what was not computed by then, and whether MLX was at work before and after a run."""
+    watch = Stopwatch((0.25, 0.5), form, long, leaves)
+    if started:
+        watch.start_something()
+    program(watch.program, clock=watch.clock, least_seconds=0, **settings)
+    events = mx.array([event == "clock" for event in watch.events])
+    before, after = (any(watch.busy[i::2]) for i in (0, 1))
+    return events, mx.array(watch.uncomputed), mx.array([before, after and not leaves])
+
+
+@known.probe()
+def timed_figures(program):
+    return figures(program, DECREASING, least_seconds=0.125, least_runs=5)
+
+
+@known.probe()
+def timed_even(program):
+    return figures(program, DECREASING, least_seconds=0.125, least_runs=4, warm_up=2)
+
+
+@known.probe()
+def timed_defaults(program):
+    return figures(program, (4.0, 0.125, 0.0625, 0.0625))
+
+
+@known.probe()
+def timed_long_enough(program):
+    """Four runs meet the seconds exactly."""
+    return figures(program, (2.0, 0.25, 0.125, 0.375, 0.25), least_seconds=1.0, least_runs=2)
+
+
+@known.probe()
+def timed_order(program):
+    return happened(program, least_runs=3, warm_up=2)
+
+
+@known.probe()
+def timed_list(program):
+    return happened(program, form="a list of two arrays", least_runs=2)
+
+
+@known.probe()
+def timed_deep(program):
+    return happened(program, form="a list of dicts of lists of arrays", least_runs=2)
+
+
+@known.probe()
+def timed_long(program):
+    return happened(program, long=True, least_runs=2, warm_up=0)
+
+
+@known.probe()
+def timed_started(program):
+    return happened(program, started=True, form="a number", least_runs=2, warm_up=0)
+
+
+@known.probe()
+def timed_left_behind(program):
+    return happened(program, leaves=True, form="None", least_runs=3, warm_up=0)
+
+
+@known.probe()
+def timed_refuses(program):
+    found = []
+    for runs in (1, 0):
+        watch = Stopwatch((1.0,))
+        try:
+            found.append(program(watch.program, clock=watch.clock, least_runs=runs).runs)
+        except ValueError:
+            found.append(-1)
+    return mx.array(found)
+
+
+known.not_timed("it takes as long as the program that it times")
+
+
+known.change(
+    "graph-only",
+    ("started = clock()\nmx.eval(program())", "started = clock()\nprogram()"),
+    fact="the program is called while the clock runs, and nothing is computed",
+    question="y = x @ x has run. What has been multiplied?",
+)
+known.change(
+    "first-array-only",
+    (
+        "started = clock()\nmx.eval(program())",
+        """
+        started = clock()
+        result = program()
+        mx.eval(result[0] if isinstance(result, list | tuple) else result)
+        """,
+    ),
+    fact="of a list or a tuple only the first member is computed while the clock runs",
+    question="A model gives logits and caches. Which of them does your clock wait for?",
+)
+known.change(
+    "not-so-deep",
+    (
+        "started = clock()\nmx.eval(program())",
+        """
+        started = clock()
+        result = program()
+        mx.eval([x for x in result if isinstance(x, mx.array)] if isinstance(result, list | tuple) else result)
+        """,
+    ),
+    fact="arrays in a list are computed while the clock runs, and those further down are not",
+    question="What may stand in a list, besides arrays?",
+)
+known.change(
+    "started-only",
+    ("started = clock()\nmx.eval(program())", "started = clock()\nmx.async_eval(program())"),
+    fact="the work of a run is started, and the clock is read before it has ended",
+    question="What does mx.async_eval wait for?",
+)
+known.change(
+    "warm-up-uncomputed",
+    ("for _ in range(warm_up):\n    mx.eval(program())", "for _ in range(warm_up):\n    program()"),
+    fact="the runs that warm up compute nothing",
+    question="When does MLX load and compile what a program needs?",
+)
+known.change(
+    "no-warm-up",
+    ("for _ in range(warm_up):", "for _ in range(0):"),
+    fact="no run warms up",
+    question="What does a first run do that no later one has to do again?",
+)
+known.change(
+    "warm-up-timed",
+    ("for _ in range(warm_up):", "for _ in range(0):"),
+    ("len(taken) < least_runs", "len(taken) < least_runs + warm_up"),
+    fact="the runs that warm up are timed, too, and count",
+    question="A first run takes 64 s, five others 1 s each. What should the slowest be?",
+)
+known.change(
+    "warm-up-counted",
+    ("len(taken))", "len(taken) + warm_up)"),
+    fact="the runs that warm up are among the number of runs that is given",
+    question="Which runs have been timed?",
+)
+known.change(
+    "queue-not-awaited",
+    ("mx.synchronize()", "pass"),
+    fact="the clock starts while MLX is still at work that was started before",
+    question="Somebody has called mx.async_eval just before. Whose time is that?",
+)
+known.change(
+    "queue-awaited-once",
+    ("mx.synchronize()", "if not taken:\n    mx.synchronize()"),
+    fact="what was started before is waited for before the first run, and before no other",
+    question="A run may start work that is not in what it gives. When is it over?",
+)
+known.change(
+    "mean",
+    ("statistics.median(taken)", "statistics.mean(taken)"),
+    fact="the mean is given as the median",
+    question="Nine runs take 1 s, and one takes 100 s. How long does a run take?",
+)
+known.change(
+    "upper-of-two",
+    ("statistics.median(taken)", "sorted(taken)[len(taken) // 2]"),
+    fact="of an even number of runs the upper one of the two in the middle is the median",
+    question="What is the median of 1, 2, 3 and 4?",
+)
+known.change(
+    "fastest-for-median",
+    ("Timing(statistics.median(taken)", "Timing(min(taken)"),
+    fact="the fastest run is given as the median",
+    question="How many of the runs took at most your median?",
+)
+known.change(
+    "last-for-median",
+    ("Timing(statistics.median(taken)", "Timing(taken[-1]"),
+    fact="the last run is given as the median",
+    question="How many of the runs took at most your median?",
+)
+known.change(
+    "ends-swapped",
+    ("min(taken), max(taken)", "max(taken), min(taken)"),
+    fact="the slowest run is given as the fastest, and the fastest as the slowest",
+    question="In what order does Timing take its figures?",
+)
+known.change(
+    "one-is-enough",
+    ("len(taken) < least_runs or", "len(taken) < least_runs and"),
+    fact="timing ends as soon as there are enough runs or enough seconds",
+    question="Three runs of a microsecond each: do you trust their median?",
+)
+known.change(
+    "seconds-ignored",
+    (" or sum(taken) < least_seconds", ""),
+    fact="there are never more than least_runs runs",
+    question="Three runs of a microsecond each: do you trust their median?",
+)
+known.change(
+    "runs-ignored",
+    ("len(taken) < least_runs or sum(taken)", "sum(taken)"),
+    fact="timing ends with least_seconds, however few runs there are by then",
+    question="The first run takes a second. Is it the median of three?",
+)
+known.change(
+    "one-run-more",
+    ("len(taken) < least_runs", "len(taken) <= least_runs"),
+    fact="there is one run more than least_runs",
+    question="With least_runs = 3 and slow runs, how many are there?",
+)
+known.change(
+    "seconds-exceeded",
+    ("sum(taken) < least_seconds", "sum(taken) <= least_seconds"),
+    fact="there is one run more where the seconds are met exactly",
+    question="Four runs of 0.25 s: have they taken 1 s?",
+)
+known.change(
+    "sums-up",
+    ("taken.append(clock() - started)", "taken.append(clock() - started + sum(taken))"),
+    fact="each run's time has the times of all runs before it in it",
+    question="When did your clock start for the third run?",
+)
+known.change(
+    "clock-ignored",
+    ("started = clock()", "started = time.perf_counter()"),
+    ("clock() - started", "time.perf_counter() - started"),
+    fact="the clock that is given is never read",
+    question="Which clock do you read?",
+)
+known.change(
+    "no-runs-accepted",
+    ("if least_runs < 1:", "if least_runs < 0:"),
+    fact="least_runs = 0 is accepted",
+    question="What is the median of nothing?",
+)
+
+
+@known.wrong(
+    "timed-together",
+    fact="all runs are timed as one, and the time is divided by their number",
+    question="One run of ten was disturbed. Where do you see it?",
+)
+def timed_together(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock=time.perf_counter):
+    if least_runs < 1:
+        raise ValueError(f"{least_runs} runs")
+    for _ in range(warm_up):
+        mx.eval(program())
+    mx.synchronize()
+    started, runs, total = clock(), 0, 0.0
+    while runs < least_runs or total < least_seconds:
+        mx.eval(program())
+        runs, total = runs + 1, clock() - started
+    return Timing(total / runs, total / runs, total / runs, runs)
+
+
+@known.wrong(
+    "called-once",
+    fact="the program is called once, and what it gave is computed again and again",
+    question="How long does mx.eval take for an array that has been computed?",
+)
+def called_once(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock=time.perf_counter):
+    if least_runs < 1:
+        raise ValueError(f"{least_runs} runs")
+    result, taken = program(), []
+    for _ in range(warm_up):
+        mx.eval(result)
+    while len(taken) < least_runs or sum(taken) < least_seconds:
+        mx.synchronize()
+        started = clock()
+        mx.eval(result)
+        taken.append(clock() - started)
+    return Timing(sorted(taken)[len(taken) // 2], min(taken), max(taken), len(taken))
+
+
+@known.accepted("by-hand")
+def by_hand(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock=time.perf_counter):
+    """Leaves are gathered, runs of both kinds are one loop, and the median is found by sorting."""
+    if not least_runs >= 1:
+        raise ValueError(f"{least_runs} runs")
+    times, total, number = [], 0.0, 0
+
+    def run():
+        leaves = [x for _, x in tree_flatten(program()) if isinstance(x, mx.array)]
+        if leaves:
+            mx.eval(*leaves)
+
+    while True:
+        number += 1
+        if number <= warm_up:
+            run()
+            continue
+        mx.synchronize(mx.default_stream(mx.default_device()))
+        before = clock()
+        run()
+        times.append(clock() - before)
+        total += times[-1]
+        if len(times) >= least_runs and total >= least_seconds:
+            break
+    times.sort()
+    middle = len(times) // 2
+    median = times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
+    return Timing(median=median, fastest=times[0], slowest=times[-1], runs=len(times))
+
+
+@known.accepted("waits-twice")
+def waits_twice(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock=time.perf_counter):
+    if least_runs <= 0:
+        raise ValueError(least_runs)
+
+    def run():
+        result = program()
+        mx.eval(result)
+        mx.synchronize()
+
+    for _ in range(warm_up):
+        run()
+    taken = []
+    while sum(taken) < least_seconds or len(taken) < least_runs:
+        mx.synchronize()
+        start = clock()
+        run()
+        end = clock()
+        taken += [end - start]
+    ordered = sorted(taken)
+    return Timing((ordered[(len(taken) - 1) // 2] + ordered[len(taken) // 2]) / 2, ordered[0], ordered[-1], len(taken))

@@ -1,0 +1,336 @@
+"""Known programs of task 2.2.2, the bytes of a step."""
+
+import mlx.core as mx
+from tests.week1.reference_model import QWEN3, QWEN25
+from tiny_llm_solution.config import ModelConfig
+from tiny_llm_solution.measure.step import Step, Storage, Traffic
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.2.2")
+
+WIDE = {"hidden_size": 128, "intermediate_size": 384, "head_dim": 64, "num_attention_heads": 6, "vocab_size": 37}
+
+
+def counted(program, base, storage, length, offset, batch, **measures):
+    found = program(Step(ModelConfig.from_dict({**base, **measures}), length, offset, batch), storage)
+    return tuple(mx.array([value]) for value in (found.weights, found.cache_read, found.cache_written))
+
+
+@known.probe()
+def traffic_one_token(program):
+    return counted(program, QWEN3, Storage(), 1, 0, 1)
+
+
+@known.probe()
+def traffic_decode(program):
+    return counted(program, QWEN3, Storage(), 1, 7, 1)
+
+
+@known.probe()
+def traffic_prefill(program):
+    return counted(program, QWEN3, Storage(2), 5, 0, 1)
+
+
+@known.probe()
+def traffic_more_of_a_text(program):
+    return counted(program, QWEN3, Storage(), 3, 4, 1)
+
+
+@known.probe()
+def traffic_batch(program):
+    return counted(program, QWEN3, Storage(), 2, 3, 5)
+
+
+@known.probe()
+def traffic_tied(program):
+    return counted(program, QWEN3, Storage(), 2, 3, 5, tie_word_embeddings=True)
+
+
+@known.probe()
+def traffic_qwen25(program):
+    return counted(program, QWEN25, Storage(2), 2, 3, 5)
+
+
+@known.probe()
+def traffic_three_layers(program):
+    return counted(program, QWEN25, Storage(), 1, 1, 1, num_hidden_layers=3, tie_word_embeddings=True)
+
+
+@known.probe()
+def traffic_four_bits(program):
+    return counted(program, QWEN3, Storage(2, 4, 64, 4), 2, 3, 5, **WIDE)
+
+
+@known.probe()
+def traffic_eight_bits(program):
+    return counted(program, QWEN25, Storage(4, 8, 32, 2), 1, 3, 2, **WIDE, tie_word_embeddings=True)
+
+
+known.not_timed("a few numbers are multiplied")
+
+
+known.change(
+    "weights-for-each-token",
+    ("weights=c.num_hidden_layers * (layer", "weights=step.length * c.num_hidden_layers * (layer"),
+    fact="the weights of the layers are read again for each new token of a row",
+    question="A matrix is multiplied by five vectors at once. How often does it come from memory?",
+)
+known.change(
+    "weights-for-each-row",
+    ("weights=c.num_hidden_layers * (layer", "weights=step.batch * c.num_hidden_layers * (layer"),
+    fact="the weights of the layers are read again for each row of the batch",
+    question="A matrix is multiplied by five vectors at once. How often does it come from memory?",
+)
+known.change(
+    "rows-of-one-text",
+    ("matrix(step.batch * step.length, c.hidden_size)", "matrix(step.length, c.hidden_size)"),
+    fact="the embedding's rows are looked up for one text of the batch",
+    question="Five texts of two tokens each: how many rows of the table are that?",
+)
+known.change(
+    "one-row",
+    ("matrix(step.batch * step.length, c.hidden_size)", "matrix(step.batch, c.hidden_size)"),
+    fact="the embedding's row is looked up for one token of each text",
+    question="Five texts of two tokens each: how many rows of the table are that?",
+)
+known.change(
+    "no-rows",
+    ("matrix(step.batch * step.length, c.hidden_size) + ", ""),
+    fact="no row of the embedding is read",
+    question="How does a token's vector come into the model?",
+)
+known.change(
+    "whole-table",
+    ("matrix(step.batch * step.length, c.hidden_size)", "matrix(c.vocab_size, c.hidden_size)"),
+    fact="the embedding's table is read whole to look up a few rows",
+    question="Which rows of the table does x[tokens] look at?",
+)
+known.change(
+    "tied-head-unread",
+    (
+        "+ matrix(c.vocab_size, c.hidden_size)",
+        "+ (0 if c.tie_word_embeddings else matrix(c.vocab_size, c.hidden_size))",
+    ),
+    fact="a tied head costs nothing",
+    question="Which rows of the table do the logits look at?",
+)
+known.change(
+    "no-head",
+    (" + matrix(c.vocab_size, c.hidden_size)", ""),
+    fact="the head is not read",
+    question="What are the logits computed from?",
+)
+known.change(
+    "no-final-norm",
+    (" + c.hidden_size * storage.size + ends", " + ends"),
+    fact="the norm behind the last layer is left out",
+    question="What stands between the last layer and the head?",
+)
+known.change(
+    "one-norm-a-layer",
+    ("2 * c.hidden_size + (2", "c.hidden_size + (2"),
+    fact="a layer has one norm of the stream",
+    question="How many branches does a layer have, and what does each of them begin with?",
+)
+known.change(
+    "no-head-norms",
+    ("2 * c.head_dim if", "0 if"),
+    fact="Qwen3's norms of queries and keys are left out",
+    question="Which weights does a layer of Qwen3 have that one of Qwen2.5 has not?",
+)
+known.change(
+    "head-norms-for-each-head",
+    ("2 * c.head_dim if", "queries + keys if"),
+    fact="each head has weights of its own for the norms of queries and keys",
+    question="Which shape has self_attn.q_norm.weight?",
+)
+known.change(
+    "no-biases",
+    ("else queries + 2 * keys)", "else 0)"),
+    fact="Qwen2.5's biases are left out",
+    question="Which weights does a layer of Qwen2.5 have that one of Qwen3 has not?",
+)
+known.change(
+    "output-bias",
+    ("else queries + 2 * keys)", "else queries + 2 * keys + c.hidden_size)"),
+    fact="Qwen2.5's output projection has a bias, too",
+    question="Which of the four projections have biases?",
+)
+known.change(
+    "biases-for-all",
+    ("(2 * c.head_dim if", "(queries + 2 * keys + 2 * c.head_dim if"),
+    fact="Qwen3 has biases, too",
+    question="Which weights does a layer of Qwen2.5 have that one of Qwen3 has not?",
+)
+known.change(
+    "dims-of-the-stream",
+    (
+        "queries, keys = c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim",
+        "dims = c.hidden_size // c.num_attention_heads\n"
+        "queries, keys = c.num_attention_heads * dims, c.num_key_value_heads * dims",
+    ),
+    fact="a head's size is E / H",
+    question="The config says head_dim. Is it hidden_size / num_attention_heads?",
+)
+known.change(
+    "keys-for-each-head",
+    ("matrix(queries + 2 * keys, c.hidden_size)", "matrix(3 * queries, c.hidden_size)"),
+    fact="the projections of keys and values are as large as that of queries",
+    question="How many key-value heads are there?",
+)
+known.change(
+    "values-not-projected",
+    ("matrix(queries + 2 * keys, c.hidden_size)", "matrix(queries + keys, c.hidden_size)"),
+    fact="there are two projections before attention, where there should be three",
+    question="What are q, k and v made with?",
+)
+known.change(
+    "no-output-projection",
+    (" + matrix(c.hidden_size, queries)", ""),
+    fact="attention's output projection is left out",
+    question="How does what the heads give come back to the size of the stream?",
+)
+known.change(
+    "two-matrices-in-the-mlp",
+    ("2 * matrix(c.intermediate_size, c.hidden_size)", "matrix(c.intermediate_size, c.hidden_size)"),
+    fact="the MLP has two matrices",
+    question="What is SwiGLU made of?",
+)
+known.change(
+    "one-layer",
+    ("weights=c.num_hidden_layers * (layer", "weights=(layer"),
+    fact="the weights of one layer are counted",
+    question="How many layers does a step go through?",
+)
+known.change(
+    "cache-of-all-heads",
+    ("token = 2 * c.num_hidden_layers * keys", "token = 2 * c.num_hidden_layers * queries"),
+    fact="the cache holds keys and values for each of the H heads",
+    question="Heads share keys and values. How many of these are kept?",
+)
+known.change(
+    "cache-of-keys",
+    ("token = 2 * c.num_hidden_layers", "token = c.num_hidden_layers"),
+    fact="the cache holds keys, or values, and not both",
+    question="What does a later token need of an earlier one?",
+)
+known.change(
+    "cache-of-one-layer",
+    ("token = 2 * c.num_hidden_layers * keys", "token = 2 * keys"),
+    fact="one layer has a cache",
+    question="How many caches does new_caches make?",
+)
+known.change(
+    "cache-of-one-row",
+    ("cache_read=step.batch * ", "cache_read="),
+    ("cache_written=step.batch * ", "cache_written="),
+    fact="the caches of one row are counted, whatever the batch is",
+    question="Do two texts share their keys?",
+)
+known.change(
+    "new-keys-unread",
+    ("(step.offset + step.length) * token", "step.offset * token"),
+    fact="only what the caches held before is read",
+    question="With which keys does the first token of a text compare itself?",
+)
+known.change(
+    "read-for-each-query",
+    ("step.batch * (step.offset + step.length)", "step.batch * step.length * (step.offset + step.length)"),
+    fact="keys and values are read again for each new token",
+    question="Five queries meet the same keys, in one product. How often must these come from memory?",
+)
+known.change(
+    "all-written-again",
+    ("cache_written=step.batch * step.length", "cache_written=step.batch * (step.length + step.offset)"),
+    fact="the whole cache is written in each step",
+    question="What does your KVCache write when one token comes?",
+)
+known.change(
+    "bits-for-bytes",
+    ("inputs * storage.bits // 8", "inputs * storage.bits"),
+    fact="a packed weight takes as many bytes as it has bits",
+    question="How many weights of 4 bits are in a byte?",
+)
+known.change(
+    "no-scales",
+    (" + 2 * groups * storage.scale_size", ""),
+    fact="scales and biases of the groups are left out",
+    question="What does it take to make numbers of packed weights again?",
+)
+known.change(
+    "scales-alone",
+    ("2 * groups * storage.scale_size", "groups * storage.scale_size"),
+    fact="a group has one number beside its packed weights",
+    question="What does it take to make numbers of packed weights again?",
+)
+known.change(
+    "scales-of-a-number-s-size",
+    ("storage.scale_size", "storage.size"),
+    fact="scales and biases of the groups take as much as a number that is not packed",
+    question="Which entry of Storage says how large a scale is?",
+)
+known.change(
+    "one-group-a-row",
+    ("groups = inputs // storage.group_size", "groups = 1"),
+    fact="a row has one scale and one bias",
+    question="A row of 128 weights in groups of 64: how many scales has it?",
+)
+known.change(
+    "norms-packed",
+    (
+        "(layer + vectors * storage.size) + c.hidden_size * storage.size",
+        "(layer + vectors * (storage.bits or 8 * storage.size) // 8)"
+        " + c.hidden_size * (storage.bits or 8 * storage.size) // 8",
+    ),
+    fact="norms and biases are packed, too",
+    question="What does the docstring of Storage say of norms?",
+)
+known.change(
+    "ends-unpacked",
+    (
+        "ends = matrix(step.batch * step.length, c.hidden_size) + matrix(c.vocab_size, c.hidden_size)",
+        "ends = (step.batch * step.length + c.vocab_size) * c.hidden_size * storage.size",
+    ),
+    fact="embedding and head are not packed",
+    question="What does the docstring of Storage say of embedding and head?",
+)
+known.change(
+    "cache-packed",
+    ("* keys * storage.size", "* keys * (storage.bits or 8 * storage.size) // 8"),
+    fact="keys and values are packed as weights are",
+    question="How many bytes does a key's number take, if the weights are quantized?",
+)
+known.change(
+    "floats",
+    ("storage.bits // 8", "storage.bits / 8"),
+    fact="what is counted of packed matrices is a float",
+    question="What does / give in Python, and what does //?",
+)
+
+
+@known.accepted("weight-by-weight")
+def weight_by_weight(step, storage):
+    """A list of all shapes, as they stand in a checkpoint."""
+    c = step.config
+    every = []
+    for _ in range(c.num_hidden_layers):
+        wide, narrow = c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim
+        every += [(wide, c.hidden_size), (narrow, c.hidden_size), (narrow, c.hidden_size), (c.hidden_size, wide)]
+        every += [(c.intermediate_size, c.hidden_size)] * 2 + [(c.hidden_size, c.intermediate_size)]
+        every += [(c.hidden_size,)] * 2
+        every += [(c.head_dim,)] * 2 if c.model_type == "qwen3" else [(wide,), (narrow,), (narrow,)]
+    every += [(c.hidden_size,), (c.vocab_size, c.hidden_size), (step.batch * step.length, c.hidden_size)]
+
+    def size_of(shape):
+        if len(shape) == 1:
+            return shape[0] * storage.size
+        rows, columns = shape
+        if not storage.bits:
+            return rows * columns * storage.size
+        words = rows * columns * storage.bits // 32
+        return 4 * words + rows * (columns // storage.group_size) * (storage.scale_size + storage.scale_size)
+
+    of_a_token = c.num_hidden_layers * c.num_key_value_heads * (c.head_dim + c.head_dim) * storage.size
+    new, old = step.batch * step.length * of_a_token, step.batch * step.offset * of_a_token
+    return Traffic(sum(map(size_of, every)), old + new, new)

@@ -1,0 +1,208 @@
+"""Known programs of task 2.2.3, the operations of a step."""
+
+import mlx.core as mx
+from tests.week1.reference_model import QWEN3, QWEN25
+from tiny_llm_solution.config import ModelConfig
+from tiny_llm_solution.measure.step import Flops, Step
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.2.3")
+
+
+def counted(program, base, length, offset, batch, **measures):
+    found = program(Step(ModelConfig.from_dict({**base, **measures}), length, offset, batch))
+    return tuple(mx.array([value]) for value in (found.projections, found.attention, found.mlp, found.head))
+
+
+@known.probe()
+def flops_one_token(program):
+    return counted(program, QWEN3, 1, 0, 1)
+
+
+@known.probe()
+def flops_decode(program):
+    return counted(program, QWEN3, 1, 7, 1)
+
+
+@known.probe()
+def flops_prefill(program):
+    return counted(program, QWEN3, 5, 0, 1)
+
+
+@known.probe()
+def flops_more_of_a_text(program):
+    return counted(program, QWEN3, 3, 4, 1)
+
+
+@known.probe()
+def flops_batch(program):
+    return counted(program, QWEN3, 2, 3, 5, tie_word_embeddings=True)
+
+
+@known.probe()
+def flops_qwen25(program):
+    return counted(program, QWEN25, 2, 3, 5, num_hidden_layers=5, num_key_value_heads=2)
+
+
+known.not_timed("a few numbers are multiplied")
+
+
+known.change(
+    "additions-left-out",
+    ("projections=2 * tokens", "projections=tokens"),
+    ("attention=2 * 2 *", "attention=2 *"),
+    ("mlp=2 * tokens", "mlp=tokens"),
+    ("head=2 * step.batch", "head=step.batch"),
+    fact="a multiplication with its addition counts one",
+    question="y += w * x: how many operations are that?",
+)
+known.change(
+    "nothing-hidden",
+    (
+        "pairs = step.length * step.offset + step.length * (step.length + 1) // 2",
+        "pairs = step.length * (step.offset + step.length)",
+    ),
+    fact="each new token meets the keys of all new tokens, also of those behind it",
+    question="Five tokens are read at once. How many keys does the first of them see?",
+)
+known.change(
+    "not-itself",
+    ("(step.length + 1) // 2", "(step.length - 1) // 2"),
+    fact="a token does not meet its own key",
+    question="How many keys does the first token of a text see?",
+)
+known.change(
+    "cache-left-out",
+    ("pairs = step.length * step.offset + ", "pairs = "),
+    fact="the keys that the caches held before are left out",
+    question="The eighth token comes alone. How many keys does it meet?",
+)
+known.change(
+    "new-keys-left-out",
+    (" + step.length * (step.length + 1) // 2", ""),
+    fact="the keys of the new tokens are left out",
+    question="How many keys does the first token of a text see?",
+)
+known.change(
+    "scores-alone",
+    ("attention=2 * 2 *", "attention=2 *"),
+    fact="the weighted sums of values are left out, or the scores are",
+    question="Which two products does attention consist of?",
+)
+known.change(
+    "scores-of-key-value-heads",
+    ("* queries * pairs", "* keys * pairs"),
+    fact="attention is counted for H_kv heads",
+    question="Three heads share one key. How many scores do they compute?",
+)
+known.change(
+    "attention-of-one-layer",
+    ("step.batch * c.num_hidden_layers * queries", "step.batch * queries"),
+    fact="attention is counted for one layer",
+    question="How many layers attend?",
+)
+known.change(
+    "attention-of-one-row",
+    ("2 * step.batch * c.num_hidden_layers", "2 * c.num_hidden_layers"),
+    fact="attention is counted for one row of the batch",
+    question="How many rows attend?",
+)
+known.change(
+    "head-for-every-token",
+    ("head=2 * step.batch * c.vocab_size", "head=2 * step.batch * step.length * c.vocab_size"),
+    fact="every new token is scored by the head",
+    question="Whose logits does a model with caches compute for a prompt?",
+)
+known.change(
+    "head-for-one-row",
+    ("head=2 * step.batch * c.vocab_size", "head=2 * c.vocab_size"),
+    fact="the head scores one row of the batch",
+    question="Five texts are read. How many of them get a next token?",
+)
+known.change(
+    "tied-head-for-nothing",
+    ("head=2 * step.batch", "head=0 if c.tie_word_embeddings else 2 * step.batch"),
+    fact="a tied head costs nothing",
+    question="Does it take fewer multiplications if the matrix is known under another name, too?",
+)
+known.change(
+    "tokens-of-one-row",
+    ("tokens = step.batch * step.length", "tokens = step.length"),
+    fact="projections and MLP are counted for one row of the batch",
+    question="How many vectors does a matrix meet, if there are five texts of two tokens?",
+)
+known.change(
+    "one-token",
+    ("tokens = step.batch * step.length", "tokens = step.batch"),
+    fact="projections and MLP are counted for one token of each row",
+    question="How many vectors does a matrix meet, if there are five texts of two tokens?",
+)
+known.change(
+    "one-layer",
+    ("step.length * c.num_hidden_layers  #", "step.length  #"),
+    fact="projections and MLP are counted for one layer",
+    question="How many layers does a token go through?",
+)
+known.change(
+    "everything-again",
+    ("tokens = step.batch * step.length", "tokens = step.batch * (step.offset + step.length)"),
+    fact="the tokens that the caches hold go through projections and MLP again",
+    question="What is a cache for?",
+)
+known.change(
+    "no-output-projection",
+    ("(2 * queries + 2 * keys)", "(queries + 2 * keys)"),
+    fact="attention's output projection is left out",
+    question="How does what the heads give come back to the size of the stream?",
+)
+known.change(
+    "keys-for-each-head",
+    ("(2 * queries + 2 * keys)", "4 * queries"),
+    fact="the projections of keys and values are as large as that of queries",
+    question="How many key-value heads are there?",
+)
+known.change(
+    "values-not-projected",
+    ("(2 * queries + 2 * keys)", "(2 * queries + keys)"),
+    fact="one of the projections of keys and values is left out",
+    question="What are q, k and v made with?",
+)
+known.change(
+    "two-matrices-in-the-mlp",
+    ("mlp=2 * tokens * 3", "mlp=2 * tokens * 2"),
+    fact="the MLP has two matrices",
+    question="What is SwiGLU made of?",
+)
+known.change(
+    "dims-of-the-stream",
+    (
+        "queries, keys = c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim",
+        "dims = c.hidden_size // c.num_attention_heads\n"
+        "queries, keys = c.num_attention_heads * dims, c.num_key_value_heads * dims",
+    ),
+    fact="a head's size is E / H",
+    question="The config says head_dim. Is it hidden_size / num_attention_heads?",
+)
+known.change(
+    "floats",
+    ("(step.length + 1) // 2", "(step.length + 1) / 2"),
+    fact="what is counted of attention is a float",
+    question="What does / give in Python, and what does //?",
+)
+
+
+@known.accepted("token-by-token")
+def token_by_token(step):
+    c = step.config
+    of_a_token = 0
+    for heads in (c.num_attention_heads, c.num_key_value_heads, c.num_key_value_heads, c.num_attention_heads):
+        of_a_token += 2 * c.hidden_size * heads * c.head_dim
+    projections = attention = mlp = head = 0
+    for _ in range(step.batch):
+        for position in range(step.offset, step.offset + step.length):
+            projections += c.num_hidden_layers * of_a_token
+            attention += c.num_hidden_layers * c.num_attention_heads * 4 * c.head_dim * (position + 1)
+            mlp += c.num_hidden_layers * 6 * c.hidden_size * c.intermediate_size
+        head += 2 * c.hidden_size * c.vocab_size
+    return Flops(projections, attention, mlp, head)
