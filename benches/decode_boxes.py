@@ -35,7 +35,7 @@ def main() -> None:
     package = choose(solution=True)
     boxes = list(_boxes(QUICK if options.quick else OFFSET))
     times = seconds(*(run for _, _, run in boxes))
-    rows = [[name, size, float(f"{1e3 * taken:.6g}")] for (name, size, _), taken in zip(boxes, times, strict=True)]
+    rows = [(name, size, float(f"{1e3 * taken:.6g}")) for (name, size, _), taken in zip(boxes, times, strict=True)]
     for name, size, ms in rows:
         print(f"{size / 1e3:10.1f} KB {ms:9.3f} ms  {name}")
     if not options.quick:
