@@ -12,13 +12,17 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import mlx.core as mx
+from tiny_llm_course.doctor import blas
 
-from tiny_llm_course.measuring.benches import choose
-from tiny_llm_course.measuring.clock import seconds
-from tiny_llm_course.measuring.limits import limits
-from tiny_llm_course.measuring.machine import machine
-from tiny_llm_course.paths import EMBEDDED_MODEL
+blas.load()  # as `bench engine` does, and before MLX is imported
+
+import mlx.core as mx  # noqa: E402
+
+from tiny_llm_course.measuring.benches import choose  # noqa: E402
+from tiny_llm_course.measuring.clock import seconds  # noqa: E402
+from tiny_llm_course.measuring.limits import limits  # noqa: E402
+from tiny_llm_course.measuring.machine import machine  # noqa: E402
+from tiny_llm_course.paths import EMBEDDED_MODEL  # noqa: E402
 
 RECORD = Path(__file__).with_suffix(".json")
 OFFSET, QUICK = 256, 8  # tokens that the caches hold

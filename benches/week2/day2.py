@@ -27,7 +27,7 @@ def measure(quick: bool = False) -> Table:
     config = ModelConfig.from_dict(checkpoint.config)
     model, machine = Qwen3CachedModel(config, checkpoint.weights), limits(quick)
     roofline = Roofline(machine.bandwidth, machine.rate)
-    steps = [Step(config, length) for length in ((8,) if quick else (8, 64, 256))]
+    steps = [Step(config, length) for length in ((8,) if quick else (8, 64, 128))]
     steps += [Step(config, 1, offset) for offset in ((8,) if quick else (8, 64, 512))]
     rows: list[tuple[Cell, ...]] = []
     for step in steps:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .clock import on_cpu
 
-ROUNDS, SECONDS = 8, 1.0  # of runs, at most
+ROUNDS, SECONDS = 8, 0.6  # of runs, at most
 STREAM = 1 << 28  # bytes: eight times what most processors keep beside them
 SQUARE = 1024  # rows and columns of the matrices, on a CPU; a GPU needs more to do
 LARGE_SQUARE = 4096
