@@ -136,7 +136,7 @@ known.change(
 known.change(
     "no-head-norms",
     ("2 * c.head_dim if", "0 if"),
-    fact="Qwen3's norms of queries and keys are left out",
+    fact="the norms of queries and keys (Qwen3) are left out",
     question="Which weights does a layer of Qwen3 have that one of Qwen2.5 has not?",
 )
 known.change(
@@ -148,19 +148,19 @@ known.change(
 known.change(
     "no-biases",
     ("else queries + 2 * keys)", "else 0)"),
-    fact="Qwen2.5's biases are left out",
+    fact="the biases (Qwen2.5) are left out",
     question="Which weights does a layer of Qwen2.5 have that one of Qwen3 has not?",
 )
 known.change(
     "output-bias",
     ("else queries + 2 * keys)", "else queries + 2 * keys + c.hidden_size)"),
-    fact="Qwen2.5's output projection has a bias, too",
+    fact="the output projection (Qwen2.5) has a bias, too",
     question="Which of the four projections have biases?",
 )
 known.change(
     "biases-for-all",
     ("(2 * c.head_dim if", "(queries + 2 * keys + 2 * c.head_dim if"),
-    fact="Qwen3 has biases, too",
+    fact="there are biases in Qwen3, too",
     question="Which weights does a layer of Qwen2.5 have that one of Qwen3 has not?",
 )
 known.change(
