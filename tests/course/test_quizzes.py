@@ -13,7 +13,7 @@ from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.dev.book.questions import OfMeasurement, OfMessage, OfProgram, Option, Record
 from tiny_llm_course.dev.book.quizzes import load_quiz, numbers, quiz_parts
 from tiny_llm_course.dev.lacking import QUESTIONS
-from tiny_llm_course.paths import ROOT
+from tiny_llm_course.paths import COURSE
 from tiny_llm_course.testkit.variants import Variants
 
 DAYS = [day for day in load_course().days() if not day.is_open]
@@ -49,7 +49,7 @@ from tiny_llm_course.dev.book.quizzes import load_quiz
 for day in load_course().days():
     day.is_open or load_quiz(day)
 """
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONSAFEPATH": "1"}
+    environment = os.environ | {"PYTHONPATH": str(COURSE.parent), "PYTHONSAFEPATH": "1"}
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
 
 

@@ -108,7 +108,7 @@ known.change(
 known.change(
     "two-to-the-loss",
     ("math.exp(mean) if mean < 700 else math.inf", "2.0**mean if mean < 700 else math.inf"),
-    fact="2 is raised to a loss that was counted with the natural logarithm",
+    fact="the loss is counted with the natural logarithm, and then 2 is raised to it",
     question="To which base is the logarithm in logsumexp?",
 )
 known.change(
