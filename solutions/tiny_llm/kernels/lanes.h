@@ -6,8 +6,8 @@
 #include <cstring>
 #include <initializer_list>
 
-// float32 numbers in a register.
-#if defined(__AVX512F__)
+// float32 numbers in a register. The first processors with AVX-512 slow down for it; those that also have VNNI do not.
+#if defined(__AVX512F__) && defined(__AVX512VNNI__)
 constexpr int LANES = 16;
 #elif defined(__AVX2__)
 constexpr int LANES = 8;
