@@ -6,10 +6,9 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from ..config import ModelConfig
-from ..positional_encoding import RoPE
 from ..qwen3_cached.model import Qwen3CachedModel
 from ..qwen3_cached.parts import Dense, Projection
-from .ops import extension, quantized_matmul
+from .ops import quantized_matmul
 
 
 class Quantized(NamedTuple):
