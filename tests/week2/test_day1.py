@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.week1.formulas import qwen_attention64
 from tests.week1.layer_of_operators import layer_of_operators
 from tests.week1.reference_model import QWEN3, QWEN25, embedded_model, model64, random_model, random_tokens
+from tests.week2.doubling import Doubling, halved
 from tests.week2.in_parts import Parts, Reader, in_parts, parts_of
 
 from tiny_llm.config import ModelConfig
@@ -258,15 +259,22 @@ def of(model):
     return ModelConfig.from_dict(model.config)
 
 
-@built
-def attended(x, model, parts):
-    layer = attention.Qwen3CachedAttention(of(model), model.layer(0))
-
+def in_calls(layer, parts):
     def run(x):
         kept = cache.KVCache(4)
         return in_parts(lambda part: layer(part, kept), kept.rewind, x, parts)
 
     return run
+
+
+@built
+def attended(x, model, parts):
+    return in_calls(attention.Qwen3CachedAttention(of(model), model.layer(0)), parts)
+
+
+@built
+def attended_by_other_parts(x, model, parts):
+    return in_calls(attention.Qwen3CachedAttention(of(model), halved(model).layer(0), Doubling()), parts)
 
 
 def attended64(x, model, parts, *, r=exact):
@@ -406,6 +414,13 @@ def test_task_2_attention_refuses_more_tokens_than_the_config_allows(base):
 
 
 @by_architecture
+def test_task_2_attention_by_other_parts(base):
+    """Its matrices are halved, and the parts that it is given double what a projection gives."""
+    model = random_model(base, 11)
+    agrees(attended_by_other_parts, attended64, stream(11, model), model, Parts((2, 1, 2)), seed=11)
+
+
+@by_architecture
 def test_task_2_attention_needs_every_weight(base):
     model = random_model(base, 9)
     for name in [name for name in model.layer(0) if name.startswith("self_attn.")]:
@@ -427,11 +442,7 @@ def test_task_2_attention_is_what_the_config_says(base):
 # Task 3, the model with caches
 
 
-@built
-def logits(tokens, model_, parts):
-    """After every position."""
-    whole = model.Qwen3CachedModel(of(model_), model_.weights)
-
+def at_every_position(whole, parts):
     def run(tokens):
         caches = whole.new_caches()
 
@@ -442,6 +453,16 @@ def logits(tokens, model_, parts):
         return in_parts(lambda part: whole(part, caches, all_positions=True), rewind, tokens, parts)
 
     return run
+
+
+@built
+def logits(tokens, model_, parts):
+    return at_every_position(model.Qwen3CachedModel(of(model_), model_.weights), parts)
+
+
+@built
+def logits_by_other_parts(tokens, model_, parts):
+    return at_every_position(model.Qwen3CachedModel(of(model_), halved(model_).weights, Doubling()), parts)
 
 
 def logits64(tokens, model, parts, *, r=exact):
@@ -506,6 +527,14 @@ def test_task_3_model_without_caches(all_positions, base):
 def test_task_3_model_other_config(base, change):
     whole = random_model(base, 4, **change)
     agrees(logits, logits64, random_tokens(4, 2, 5), whole, Parts((2, 1, 2)), seed=4, dtype=mx.float32)
+
+
+@by_head
+@by_architecture
+def test_task_3_model_by_other_parts(base, tied):
+    """Its matrices are halved, and the parts that it is given double what a matrix gives."""
+    whole, tokens = random_model(base, 15, tie_word_embeddings=tied), random_tokens(15, 2, 5)
+    agrees(logits_by_other_parts, logits64, tokens, whole, Parts((2, 1, 2)), seed=15, dtype=mx.float32)
 
 
 def test_task_3_model_of_eleven_layers():

@@ -2,11 +2,13 @@
 
 import mlx.core as mx
 from tests.week1.reference_model import QWEN3, QWEN25, random_model
+from tests.week2.doubling import Doubling, halved
 from tests.week2.in_parts import Parts, in_parts
 from tiny_llm_solution.attention import scaled_dot_product_attention_grouped
 from tiny_llm_solution.config import ModelConfig
 from tiny_llm_solution.positional_encoding import RoPE
 from tiny_llm_solution.qwen3_cached.cache import KVCache
+from tiny_llm_solution.qwen3_cached.parts import DENSE
 
 from tiny_llm_course.testkit.inputs import causal, normals
 from tiny_llm_course.testkit.variants import Variants
@@ -18,6 +20,10 @@ def run_attention(program, base, seed, *parts, dtype=mx.float32, batch=2, extra=
     model = random_model(base, seed, dtype, **changes).with_weights(**(extra or {}))
     x = normals(seed, dtype)(batch, sum(n for n in parts if n > 0), model.config["hidden_size"])
     layer, kept = program(ModelConfig.from_dict(model.config), model.layer(0)), KVCache(4)
+    return read(layer, kept, x, parts)
+
+
+def read(layer, kept, x, parts):
     found = in_parts(lambda part: layer(part, kept), kept.rewind, x, Parts(parts))
     return found, mx.array(kept.offset)
 
@@ -61,6 +67,14 @@ def attention_with_the_other_s_weights(program):
 @known.probe(mx.float16)
 def attention_half(program):
     return run_attention(program, QWEN3, 38, 2, 1, 1, dtype=mx.float16)
+
+
+@known.probe()
+def attention_by_other_parts(program):
+    """Its matrices are halved, and the parts double."""
+    model = random_model(QWEN25, 40)
+    layer = program(ModelConfig.from_dict(model.config), halved(model).layer(0), Doubling())
+    return read(layer, KVCache(4), normals(40)(2, 3, model.config["hidden_size"]), (2, 1))
 
 
 @known.probe()
@@ -224,14 +238,17 @@ known.change(
 )
 known.change(
     "whatever-weights-there-are",
-    ("config.rms_norm_eps) if qwen3 else None", 'config.rms_norm_eps) if f"{x}_norm.weight" in own else None'),
-    ('None if qwen3 else own[f"{x}_proj.bias"]', 'own.get(f"{x}_proj.bias")'),
+    (
+        "config.rms_norm_eps) if qwen3 else None",
+        'config.rms_norm_eps) if f"self_attn.{x}_norm.weight" in weights else None',
+    ),
+    ("bias=not qwen3", 'bias=f"self_attn.{x}_proj.bias" in weights'),
     fact="norms and biases are used wherever the weights hold some, whatever the config's model_type is",
     question="Who decides whether there are biases: the config, or what happens to be in the dictionary?",
 )
 known.change(
     "biases-left-out",
-    ('None if qwen3 else own[f"{x}_proj.bias"]', "None"),
+    (", bias=not qwen3", ""),
     fact="the biases of Qwen2.5 are left out",
     question="Which of Qwen2.5's weights do you not use?",
 )
@@ -243,7 +260,7 @@ known.change(
 )
 known.change(
     "eps-default",
-    ('own[f"{x}_norm.weight"], config.rms_norm_eps', 'own[f"{x}_norm.weight"]'),
+    ('_norm.weight"], config.rms_norm_eps', '_norm.weight"]'),
     fact="the norms of queries and keys have an eps of their own, not the config's",
     question="Where does the norms' eps come from?",
 )
@@ -252,6 +269,19 @@ known.change(
     ("self.head_dim = config.head_dim", "self.head_dim = config.hidden_size // config.num_attention_heads"),
     fact="hidden_size / num_attention_heads is taken for head_dim",
     question="What is hidden_size / num_attention_heads here, and what does the config say head_dim is?",
+)
+known.change(
+    "parts-left-alone",
+    ("self.output = parts.", "self.output = DENSE."),
+    ("[parts.projection", "[DENSE.projection"),
+    fact="the projections use the weights as they stand in the checkpoint, whatever parts are given",
+    question="What is the constructor's third argument for?",
+)
+known.change(
+    "output-without-parts",
+    ("self.output = parts.", "self.output = DENSE."),
+    fact="the last projection uses its weight as it stands in the checkpoint, whatever parts are given",
+    question="How many projections has attention, and how many of yours come from the parts?",
 )
 known.change(
     "refused-too-late",
@@ -272,20 +302,16 @@ known.change(
 class MaskAsAnArray:
     """Heads that share keys lie side by side, and the mask is an array."""
 
-    def __init__(self, config, weights):
+    def __init__(self, config, weights, parts=DENSE):
         self.config, self.rope = config, RoPE(config.head_dim, config.max_position_embeddings, config.rope_theta)
-        names = [f"{name}_proj.weight" for name in "qkvo"]
-        names += [f"{n}_norm.weight" if config.model_type == "qwen3" else f"{n}_proj.bias" for n in "qk"]
-        names += [] if config.model_type == "qwen3" else ["v_proj.bias"]
-        self.weights = {name: weights[f"self_attn.{name}"] for name in names}
+        biases, norms = ("", "qk") if config.model_type == "qwen3" else ("qkv", "")
+        self.project = {name: parts.projection(weights, f"self_attn.{name}_proj", name in biases) for name in "qkvo"}
+        self.norms = {name: weights[f"self_attn.{name}_norm.weight"] for name in norms}
 
     def heads(self, x, name, offset):
-        w, c = self.weights, self.config
-        y = x @ w[f"{name}_proj.weight"].T
-        y = y + w[f"{name}_proj.bias"] if f"{name}_proj.bias" in w else y
-        y = y.reshape(*x.shape[:2], -1, c.head_dim)
-        if f"{name}_norm.weight" in w:
-            y = mx.fast.rms_norm(y, w[f"{name}_norm.weight"], c.rms_norm_eps)
+        y = self.project[name](x).reshape(*x.shape[:2], -1, self.config.head_dim)
+        if name in self.norms:
+            y = mx.fast.rms_norm(y, self.norms[name], self.config.rms_norm_eps)
         y = y if name == "v" else self.rope(y, slice(offset, offset + x.shape[1]))
         return y.transpose(0, 2, 1, 3)
 
@@ -298,7 +324,7 @@ class MaskAsAnArray:
         scores = grouped @ keys[:, :, None].swapaxes(-1, -2) * dims**-0.5 + causal(length, keys.shape[2], x.dtype)
         y = mx.softmax(scores, axis=-1, precise=True) @ values[:, :, None]
         y = y.reshape(batch, -1, length, dims).transpose(0, 2, 1, 3)
-        return y.reshape(batch, length, -1) @ self.weights["o_proj.weight"].T
+        return self.project["o"](y.reshape(batch, length, -1))
 
 
 @known.accepted("turned-when-they-are-read")
@@ -314,4 +340,4 @@ class TurnedWhenTheyAreRead(MaskAsAnArray):
         keys, values = cache.update_and_fetch(key, value)
         keys = rope(keys.swapaxes(1, 2)).swapaxes(1, 2)
         y = scaled_dot_product_attention_grouped(query, keys, values, mask="causal")
-        return y.transpose(0, 2, 1, 3).reshape(*x.shape[:2], -1) @ self.weights["o_proj.weight"].T
+        return self.project["o"](y.transpose(0, 2, 1, 3).reshape(*x.shape[:2], -1))

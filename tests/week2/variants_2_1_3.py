@@ -3,10 +3,12 @@
 import mlx.core as mx
 import mlx.nn as nn
 from tests.week1.reference_model import QWEN3, QWEN25, embedded_model, random_model, random_tokens
+from tests.week2.doubling import Doubling, halved
 from tests.week2.in_parts import Parts, in_parts
 from tiny_llm_solution.config import ModelConfig
 from tiny_llm_solution.qwen3_cached.attention import Qwen3CachedAttention
 from tiny_llm_solution.qwen3_cached.cache import KVCache
+from tiny_llm_solution.qwen3_cached.parts import DENSE
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.memory import most_at_once
@@ -99,6 +101,17 @@ def model_numbers_of_caches(program):
         except ValueError:
             found.append(1)
     return mx.array(found)
+
+
+@known.probe()
+def model_by_other_parts(program):
+    """Its matrices are halved, and the parts double."""
+    found = []
+    for tied in (True, False):
+        whole = random_model(QWEN25, 43, tie_word_embeddings=tied)
+        model = program(ModelConfig.from_dict(whole.config), halved(whole).weights, Doubling())
+        found.append(model(random_tokens(43, 1, 3), all_positions=True))
+    return found
 
 
 @known.probe()
@@ -197,9 +210,9 @@ known.change(
     "cut-behind-the-head",
     ("self.norm(x if all_positions else x[:, -1:])", "self.norm(x)"),
     (
-        "return self.embedding.as_linear(x) if self.head is None else linear(x, self.head)",
+        "return self.head(x)",
         """
-        scores = self.embedding.as_linear(x) if self.head is None else linear(x, self.head)
+        scores = self.head(x)
         return scores if all_positions else scores[:, -1:]
         """,
     ),
@@ -214,13 +227,16 @@ known.change(
 )
 known.change(
     "always-tied",
-    ("self.embedding.as_linear(x) if self.head is None else linear(x, self.head)", "self.embedding.as_linear(x)"),
+    ("self.head(x)", "self.embedding.as_linear(x)"),
     fact="the head is always the embedding's table, also where the config does not tie them",
     question="What is lm_head.weight for?",
 )
 known.change(
     "head-wherever-there-is-one",
-    ('None if config.tie_word_embeddings else weights["lm_head.weight"]', 'weights.get("lm_head.weight")'),
+    (
+        "self.embedding.as_linear if config.tie_word_embeddings",
+        'self.embedding.as_linear if "lm_head.weight" not in weights',
+    ),
     fact="lm_head.weight is used wherever the weights hold one, also where the config ties the head to the table",
     question="Who decides whether the head is tied: the config, or what happens to be in the file?",
 )
@@ -256,7 +272,7 @@ known.change(
 )
 known.change(
     "no-residual-at-mlp",
-    ("return h + self.mlp", "return self.mlp"),
+    ("return h + self.down", "return self.down"),
     fact="what the MLP gives takes the place of the stream, and is not added to it",
     question="What is left of h in what your layer returns?",
 )
@@ -272,27 +288,51 @@ known.change(
     fact="the MLP's branch begins with the norm of attention",
     question="How many norms has a layer outside of its attention?",
 )
+known.change(
+    "parts-left-alone",
+    ("parts.embedding", "DENSE.embedding"),
+    ("_Layer(config, own, parts)", "_Layer(config, own, DENSE)"),
+    ("else parts.projection", "else DENSE.projection"),
+    fact="the matrices are used as they stand in the checkpoint, whatever parts are given",
+    question="What is the constructor's third argument for?",
+)
+known.change(
+    "attention-without-parts",
+    ("Qwen3CachedAttention(config, weights, parts)", "Qwen3CachedAttention(config, weights)"),
+    fact="attention uses its matrices as they stand in the checkpoint, whatever parts are given",
+    question="Which arguments does Qwen3CachedAttention take, and which does yours get?",
+)
+known.change(
+    "embedding-without-parts",
+    ("parts.embedding", "DENSE.embedding"),
+    fact="the embedding is used as it stands in the checkpoint, whatever parts are given",
+    question="Which method of the parts makes the embedding?",
+)
+known.change(
+    "gate-without-parts",
+    ('parts.projection(weights, f"mlp', 'DENSE.projection(weights, f"mlp'),
+    fact="the MLP's matrices are used as they stand in the checkpoint, whatever parts are given",
+    question="Which of a layer's seven matrices come from the parts?",
+)
+known.change(
+    "head-without-parts",
+    ("else parts.projection", "else DENSE.projection"),
+    fact="lm_head.weight is used as it stands in the checkpoint, whatever parts are given",
+    question="Where does your head come from, if it is not tied?",
+)
 
 
 @known.accepted("operators-of-mlx")
 class ModelOfOperators:
-    def __init__(self, config, weights):
-        self.config, self.weights = config, weights
-        self.layers = [
-            {name: weights[f"model.layers.{number}.{name}"] for name in self._needed()}
-            for number in range(config.num_hidden_layers)
-        ]
-        self.attentions = [Qwen3CachedAttention(config, layer) for layer in self.layers]
-        self.table, self.norm = weights["model.embed_tokens.weight"], weights["model.norm.weight"]
-        self.head = self.table if config.tie_word_embeddings else weights["lm_head.weight"]
-
-    def _needed(self):
-        names = [f"mlp.{name}_proj.weight" for name in ("gate", "up", "down")]
-        names += ["input_layernorm.weight", "post_attention_layernorm.weight"]
-        names += [f"self_attn.{name}_proj.weight" for name in "qkvo"]
-        if self.config.model_type == "qwen3":
-            return names + [f"self_attn.{name}_norm.weight" for name in "qk"]
-        return names + [f"self_attn.{name}_proj.bias" for name in "qkv"]
+    def __init__(self, config, weights, parts=DENSE):
+        self.config, self.layers = config, []
+        for at in (f"model.layers.{number}." for number in range(config.num_hidden_layers)):
+            own = {name[len(at) :]: w for name, w in weights.items() if name.startswith(at)}
+            mlp = [parts.projection(weights, f"{at}mlp.{name}_proj") for name in ("gate", "up", "down")]
+            norms = [own[f"{name}.weight"] for name in ("input_layernorm", "post_attention_layernorm")]
+            self.layers.append((*norms, Qwen3CachedAttention(config, own, parts), *mlp))
+        self.table, self.norm = parts.embedding(weights, "model.embed_tokens", config), weights["model.norm.weight"]
+        self.head = self.table.as_linear if config.tie_word_embeddings else parts.projection(weights, "lm_head")
 
     def new_caches(self):
         return [KVCache() for _ in range(len(self.layers))]
@@ -301,12 +341,11 @@ class ModelOfOperators:
         caches = caches if caches is not None else self.new_caches()
         if len(caches) != len(self.layers):
             raise ValueError(f"{len(caches)} caches, {len(self.layers)} layers")
-        x, eps = mx.take(self.table, tokens, axis=0), self.config.rms_norm_eps
-        for number, w in enumerate(self.layers):
-            x = x + self.attentions[number](mx.fast.rms_norm(x, w["input_layernorm.weight"], eps), caches[number])
-            y = mx.fast.rms_norm(x, w["post_attention_layernorm.weight"], eps)
-            gate, up, down = (w[f"mlp.{name}_proj.weight"].T for name in ("gate", "up", "down"))
-            x = x + (nn.silu(y @ gate) * (y @ up)) @ down
+        x, eps = self.table(tokens), self.config.rms_norm_eps
+        for cache, (before, behind, attention, gate, up, down) in zip(caches, self.layers, strict=True):
+            x = x + attention(mx.fast.rms_norm(x, before, eps), cache)
+            y = mx.fast.rms_norm(x, behind, eps)
+            x = x + down(nn.silu(gate(y)) * up(y))
         if not all_positions:
             x = x[:, x.shape[1] - 1 :, :]
-        return mx.fast.rms_norm(x, self.norm, eps) @ self.head.T
+        return self.head(mx.fast.rms_norm(x, self.norm, eps))

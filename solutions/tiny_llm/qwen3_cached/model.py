@@ -2,52 +2,53 @@
 
 import mlx.core as mx
 
-from ..basics import linear
+from ..basics import silu
 from ..config import ModelConfig
-from ..embedding import Embedding
 from ..layer_norm import RMSNorm
-from ..qwen3 import Qwen3MLP
 from .attention import Qwen3CachedAttention
 from .cache import KVCache
+from .parts import DENSE, Dense
 
 
 class _Layer:
     """What `Qwen3TransformerBlock` computes, of new tokens only."""
 
-    def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
+    def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense) -> None:
         size, eps = config.hidden_size, config.rms_norm_eps
         self.attention_norm = RMSNorm(size, weights["input_layernorm.weight"], eps)
-        self.attention = Qwen3CachedAttention(config, weights)
+        self.attention = Qwen3CachedAttention(config, weights, parts)
         self.mlp_norm = RMSNorm(size, weights["post_attention_layernorm.weight"], eps)
-        names = (f"mlp.{name}_proj.weight" for name in ("gate", "up", "down"))
-        self.mlp = Qwen3MLP(size, config.intermediate_size, *(weights[name] for name in names))
+        names = ("gate", "up", "down")
+        self.gate, self.up, self.down = (parts.projection(weights, f"mlp.{name}_proj") for name in names)
 
     def __call__(self, x: mx.array, cache: KVCache) -> mx.array:
         h = x + self.attention(self.attention_norm(x), cache)
-        return h + self.mlp(self.mlp_norm(h))
+        y = self.mlp_norm(h)
+        return h + self.down(silu(self.gate(y)) * self.up(y))
 
 
 class Qwen3CachedModel:
     """Token ids in, logits for the next token out; each token is read once."""
 
-    def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
+    def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense = DENSE) -> None:
         """Build the layers.
 
         Args:
             config: the model's measures.
             weights: by the names of a checkpoint, as `Qwen3Model` takes them.
+            parts: makes all matrices of the weights: the embedding, the projections, the head.
 
         Raises:
             KeyError: a weight is missing.
         """
-        self.embedding = Embedding(config.vocab_size, config.hidden_size, weights["model.embed_tokens.weight"])
+        self.embedding = parts.embedding(weights, "model.embed_tokens", config)
         self.layers = []
         for number in range(config.num_hidden_layers):
             prefix = f"model.layers.{number}."
             own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
-            self.layers.append(_Layer(config, own))
+            self.layers.append(_Layer(config, own, parts))
         self.norm = RMSNorm(config.hidden_size, weights["model.norm.weight"], config.rms_norm_eps)
-        self.head = None if config.tie_word_embeddings else weights["lm_head.weight"]
+        self.head = self.embedding.as_linear if config.tie_word_embeddings else parts.projection(weights, "lm_head")
 
     def new_caches(self) -> list[KVCache]:
         """An empty cache for each layer, for one text or one batch of texts. The model itself keeps none."""
@@ -78,4 +79,4 @@ class Qwen3CachedModel:
         for layer, cache in zip(self.layers, caches, strict=True):
             x = layer(x, cache)
         x = self.norm(x if all_positions else x[:, -1:])
-        return self.embedding.as_linear(x) if self.head is None else linear(x, self.head)
+        return self.head(x)

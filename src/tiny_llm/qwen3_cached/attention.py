@@ -3,23 +3,24 @@
 import mlx.core as mx
 
 from ..attention import scaled_dot_product_attention_grouped
-from ..basics import linear
 from ..config import ModelConfig
 from ..layer_norm import RMSNorm
 from ..positional_encoding import RoPE
 from .cache import KVCache
+from .parts import DENSE, Dense
 
 
 class Qwen3CachedAttention:
     """What `Qwen3MultiHeadAttention` computes, of new tokens only: the cache knows the earlier ones."""
 
-    def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
-        """Keep the weights.
+    def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense = DENSE) -> None:
+        """Make the projections and norms.
 
         Args:
             config: the model's measures. Its model_type says whether there are q/k norms (qwen3) or biases (qwen2).
             weights: of one layer, by the names that `Qwen3TransformerBlock` takes; those that do not begin with
                 `self_attn.` are left alone.
+            parts: makes the four projections of the weights. The norms are small, and made here.
 
         Raises:
             KeyError: a weight that the architecture needs is missing.

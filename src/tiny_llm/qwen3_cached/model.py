@@ -2,24 +2,24 @@
 
 import mlx.core as mx
 
-from ..basics import linear
+from ..basics import silu
 from ..config import ModelConfig
-from ..embedding import Embedding
 from ..layer_norm import RMSNorm
-from ..qwen3 import Qwen3MLP
 from .attention import Qwen3CachedAttention
 from .cache import KVCache
+from .parts import DENSE, Dense
 
 
 class Qwen3CachedModel:
     """Token ids in, logits for the next token out; each token is read once."""
 
-    def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
+    def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense = DENSE) -> None:
         """Build the layers.
 
         Args:
             config: the model's measures.
             weights: by the names of a checkpoint, as `Qwen3Model` takes them.
+            parts: makes all matrices of the weights: the embedding, the projections, the head.
 
         Raises:
             KeyError: a weight is missing.
