@@ -20,6 +20,8 @@ from pathlib import Path
 
 RUNTIME = Path(__file__).parent / "runtime"
 COMMON = ("-std=c++17", "-fPIC", "-pthread")
+# All other names are the library's own: it must call our memcpy and our allocator, and nobody else must.
+LINUX_LINK, MAC_LINK = (f"-Wl,--version-script={RUNTIME / 'exports.map'}",), ("-Wl,-exported_symbol,_watch*",)
 EVERYWHERE, WATCHED = ("memory", "run"), ("compiler", "allocator")  # files of the runtime
 FUNCTION = re.compile(r'^[ \t]*extern\s+"C"\s+void\s+(?P<name>\w+)\s*\((?P<parameters>[^()]*)\)\s*\{', re.MULTILINE)
 
@@ -40,7 +42,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Source:
-    """A text in C++, and the file that it stands for: its lines are that file's, and so is the folder of its headers."""
+    """A text in C++, and the file that it stands for: its lines are that file's, and so are its headers."""
 
     text: str
     file: Path
@@ -62,14 +64,14 @@ def build(source: Source, compiler: Sequence[str], kept: Path, checked: bool) ->
     if checked:
         flags += ["-DWATCHED"]
     headers = [file.read_bytes() for file in sorted(source.file.parent.rglob("*.h")) if file.is_file()]
-    key = _hash(source.text, str(source.file), *headers, *flags, *map(str, runtime), _version(tuple(compiler)))
+    key = _hash(source.text, str(source.file), *headers, *flags, *_linking(), *map(str, runtime), _version(tuple(compiler)))
     library = kept / key / "library.so"
     if library.is_file():
         return library
     callable_ = "".join(f"WATCH_CALLABLE({name})\n" for name in source.functions)
     head = RUNTIME / "watch.h"
     text = f'#include "{head}"\n#line 1 "{source.file}"\n{source.text}\n#line 1 "{head}"\n{callable_}'
-    _made(library, text, [*compiler, *flags], [*compiler, *COMMON, "-shared"], runtime)
+    _made(library, text, [*compiler, *flags], [*compiler, *COMMON, "-shared", *_linking()], runtime)
     return library
 
 
@@ -86,6 +88,10 @@ def _made(library: Path, text: str, compiling: list[str], linking: list[str], ru
             _run(["dsymutil", str(new / library.name)])
         if not library.parent.exists():
             os.replace(new, library.parent)
+
+
+def _linking() -> tuple[str, ...]:
+    return MAC_LINK if sys.platform == "darwin" else LINUX_LINK
 
 
 @cache
@@ -115,7 +121,8 @@ def _flags(compiler: tuple[str, ...], checked: bool) -> list[str]:
     native = "-march=native" if platform.machine() in ("x86_64", "AMD64") else "-mcpu=native"
     if not checked:
         return ["-O3", native]
-    watched = ["-O1", "-fsanitize=thread"]
+    calls = [f"-fno-builtin-{name}" for name in ("memcpy", "memmove", "memset")]
+    watched = ["-O1", "-fsanitize=thread", *calls]
     return watched if "clang" in _version(compiler) else [*watched, native]
 
 
