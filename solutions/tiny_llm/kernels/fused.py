@@ -9,30 +9,14 @@ from .ops import extension
 
 
 class FusedCache:
-    """One layer's keys and values, in memory that `layer` writes to in place. `offset` is how many tokens there are."""
+    """One layer's keys and values, in memory of the extension. `offset` is how many tokens there are."""
 
-    def __init__(self, config: ModelConfig, block: int = 256) -> None:
-        """Begin with nothing. Room is made for a multiple of `block` tokens."""
+    def __init__(self) -> None:
         self.offset = 0
-        self._block, self._heads, self._dims = block, config.num_key_value_heads, config.head_dim
-        self.keys = self.values = mx.zeros((1, self._heads, 0, self._dims))  # N x H_kv x room x D
-
-    def make_room(self, batch: int, length: int) -> None:
-        """Have room for some more tokens in each of `batch` rows.
-
-        Raises:
-            ValueError: there are tokens of another number of rows.
-        """
-        rows, _, room, _ = self.keys.shape
-        if batch != rows and self.offset:
-            raise ValueError(f"{batch} rows were given, but the cache has {rows}")
-        if batch != rows or self.offset + length > room:
-            wanted = -(-(self.offset + length) // self._block) * self._block
-            more = mx.zeros((batch, self._heads, wanted - self.offset, self._dims))
-            self.keys, self.values = (
-                mx.concatenate([kept[:, :, : self.offset], more], axis=2) if self.offset else more
-                for kept in (self.keys, self.values)
-            )
+        self.memory = extension().new_cache()
+        self.batch = 0
+        # What the layer gave last. Whoever reads the memory needs it: MLX computes what is needed, and in that order.
+        self.last = mx.zeros(0)
 
     def rewind(self, count: int) -> None:
         """Forget the last tokens, as `KVCache.rewind` does."""
@@ -59,11 +43,12 @@ class _Layer:
 
     def __call__(self, x: mx.array, cache: FusedCache, int8: bool) -> mx.array:
         batch, length, _ = x.shape
-        cache.make_room(batch, length)
-        y, cache.keys, cache.values = extension().layer(
-            x, cache.keys, cache.values, self.weights, cache.offset, self.head_dim, self.eps, self.group_size, int8
+        if cache.offset and batch != cache.batch:
+            raise ValueError(f"{batch} rows were given, but the cache has {cache.batch}")
+        y: mx.array = extension().layer(
+            x, self.weights, cache.memory, cache.last, cache.offset, self.head_dim, self.eps, self.group_size, int8
         )
-        cache.offset += length
+        cache.offset, cache.batch, cache.last = cache.offset + length, batch, y
         return y
 
 
@@ -100,7 +85,7 @@ class Qwen3FusedModel:
 
     def new_caches(self) -> list[FusedCache]:
         """An empty cache for each layer."""
-        return [FusedCache(self.config) for _ in self.layers]
+        return [FusedCache() for _ in self.layers]
 
     def __call__(
         self, tokens: mx.array, caches: list[FusedCache] | None = None, all_positions: bool = False
