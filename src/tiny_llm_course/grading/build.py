@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import hashlib
 import platform
-import re
 import shlex
 import subprocess
 import sys
@@ -20,20 +19,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from ..course.findings import Finding, Kind, shortened
+from ..course.findings import Finding, Kind
 from ..course.nouns import Task
 from ..course.registry import load_course
 from ..course.requirements import compiler, missing
 from ..paths import ROOT, SOLUTION
 from ..programs.packages import LearnerError
 from ..terminal.screen import say
+from .compiled import compiled, complaint, is_called_alone, last_words
 from .limits import run_command
 
 SECONDS = 300.0  # that a build may take
 MEMORY = 8 << 30
-TOLD = 3  # of a compiler's complaints
-ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.+)$", re.MULTILINE)
-LINKER = re.compile(r"^.*(?:[Uu]ndefined |error).*$", re.MULTILINE)
 
 
 def build_for(
@@ -44,8 +41,10 @@ def build_for(
     Raises:
         Cancelled: `cancelled` was set meanwhile.
     """
-    wanted = {task.id: recipes(task) for task in tasks}
-    found: dict[str, Finding] = {}
+    packages = list(packages)
+    alone = [task for task in tasks if is_called_alone(task)]
+    found = compiled(alone, packages)
+    wanted = {task.id: recipes(task) for task in tasks if task not in alone}
     for recipe in dict.fromkeys(recipe for names in wanted.values() for recipe in names):
         failures = (build(package, recipe, cancelled=cancelled) for package in packages)
         if failure := next(filter(None, failures), None):
@@ -109,7 +108,7 @@ def build(
         return Finding(Kind.NOT_BUILT, f"{folder} cannot be built: {error}", place=folder)
     if why.startswith(("still", "used")):
         return Finding(Kind.NOT_BUILT, f"{folder} cannot be built: {why}, the limit of a build", place=folder)
-    return _complaint(words, program.parent) or _last_words(words, folder, why)
+    return complaint(words, program.parent) or last_words(words, folder, why)
 
 
 @contextlib.contextmanager
@@ -131,32 +130,3 @@ def _state(program: Path) -> str:
         if file.is_file() and not hidden and (file == program or file.suffix != ".py"):
             digest.update(f"{name.as_posix()}\0{hashlib.sha256(file.read_bytes()).hexdigest()}".encode())
     return digest.hexdigest()
-
-
-def _complaint(words: str, folder: Path) -> Finding | None:
-    """The first of the compiler's complaints about the package's own files, with the line; None if there is none."""
-    own = []
-    for error in ERROR.finditer(words):
-        file = (folder / error["file"]).resolve()
-        if file.is_relative_to(folder.resolve()) and file.is_file():
-            place = (folder / file.relative_to(folder.resolve())).relative_to(ROOT)
-            own.append((f"{place.as_posix()}:{error['line']}", error["what"], _line(file, int(error["line"]))))
-    if not own:
-        return None
-    (first, what, line), *others = own[:TOLD]
-    more = [shortened(f"{where}  {complaint}") for where, complaint, _ in others]
-    headline = shortened(f"{first} does not compile: {what}")
-    return Finding(Kind.NOT_BUILT, headline, (shortened(line), *more), place=first)
-
-
-def _line(file: Path, number: int) -> str:
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    return lines[number - 1].strip() if number <= len(lines) else ""
-
-
-def _last_words(words: str, folder: str, why: str) -> Finding:
-    """The finding where no line is to blame: what the linker or the program that builds says."""
-    lines = [line.strip() for line in words.replace(f"{ROOT}/", "").splitlines() if line.strip()]
-    said = [line for line in lines if LINKER.match(line)] or lines[-1:] or [why]
-    told = tuple(map(shortened, said[1:TOLD]))
-    return Finding(Kind.NOT_BUILT, shortened(f"{folder} cannot be built: {said[0]}"), told, place=folder)

@@ -1,0 +1,33 @@
+// --- given
+// One layer of Qwen3 in one call: what stands between the products costs nothing but the numbers it touches.
+#pragma once
+#include <cstdint>
+
+/// A quantized matrix, as `quantized.h` lays it out.
+struct Matrix {
+  const uint32_t* packed;
+  const void* scales;
+  const void* biases;
+  int outputs, inputs, group_size, scale_type;
+};
+
+/// y = x W^T for some rows of x. One row goes to the matvec, in 8 bits if that is asked for, several to the matmul.
+void multiply(const Matrix& w, const float* x, float* y, int rows, bool int8);
+
+/// What a layer is made of. All arrays are float32; those that the architecture does not have are null.
+struct Layer {
+  int hidden, heads, kv_heads, head_dim, width;
+  float eps;
+  Matrix qkv, out, gate_up, down;    // the rows of q, k and v below each other, as all read the same x; gate and up, too
+  const float *input_norm, *mlp_norm;  // hidden
+  const float *q_norm, *k_norm;        // head_dim (Qwen3)
+  const float* qkv_bias;               // (heads + 2 kv_heads) * head_dim (Qwen2.5)
+  const float *cos, *sin;              // of RoPE: positions x head_dim / 2
+};
+
+/// Reads `length` new tokens of each of `batch` rows, and writes their keys and values into the cache.
+///
+/// x and y: batch x length x hidden. keys and values: batch x kv_heads x room x head_dim, of which each row has `offset`
+/// tokens before, and offset + length afterwards.
+void run_layer(const Layer& layer, const float* x, float* y, int batch, int length, float* keys, float* values,
+               int offset, int room, bool int8);
