@@ -40,11 +40,10 @@ def compare(checkpoint, monkeypatch) -> Compare:
     folder = checkpoint(small(max_position_embeddings=2048))
 
     def run(mistake: str) -> Comparison:
-        task, _, name = mistake.partition(":")
-        make = prepared(str(folder), True, "float32")
-        return Breaker(make, "Once", 12, Sampling(temp=0.8, seed=1), lambda line: None).compare(
-            load_course().task(task), name
-        )
+        task, stage, _, variant = mistakes.chosen(mistake, True, None, again)
+        assert variant is not None
+        make = prepared(str(folder), True, "float32", stage.name)
+        return Breaker(make, "Once", 12, Sampling(temp=0.8, seed=1), lambda line: None).compare(task, variant.name)
 
     return run
 

@@ -19,7 +19,7 @@ def test_it_is_named_like_the_task_that_it_is():
     assert (task.id, task.needs, task.judges) == ("1.C", ("1.1.2",), "1.1.2")
     day = COURSE.day_of(task)
     assert (day.name, day.called, day.tasks) == ("1.C", "open task", (task,))
-    assert COURSE.days()[-1] is day
+    assert [each for each in COURSE.days() if each.week == 1][-1] is day
     assert resolve(COURSE, "1")[-1] is task
 
 

@@ -323,7 +323,7 @@ def test_task_2_attention_long(base):
 
 
 def test_task_2_attention_sweep():
-    for n in sweep(N=9, L=131, K=4, G=4, P=8):
+    for n in sweep(N=5, L=65, K=3, G=3, P=4):
         measures = {
             "num_attention_heads": n.K * n.G,
             "num_key_value_heads": n.K,
@@ -543,7 +543,7 @@ def test_task_3_model_of_eleven_layers():
 
 
 def test_task_3_model_sweep():
-    for n in sizes(N=9, L=65, V=1100, M=3, K=3):
+    for n in sizes(N=4, L=65, V=300, M=3, K=2):
         measures = {
             "tie_word_embeddings": n.turn(True, False, False),
             "vocab_size": n.V,

@@ -97,8 +97,8 @@ def sized(program):
     model = random_model(QWEN3, 1, num_hidden_layers=1, max_position_embeddings=4096, **measures)
     layer = program(ModelConfig.from_dict(model.config), model.layer(0))
     draw, kept = normals(1), KVCache()
-    before, new = draw(1, 2048, 512), draw(1, 1, 512)
-    mx.eval(layer(before, kept))
+    mx.eval(kept.update_and_fetch(draw(1, 4, 2048, 128), draw(1, 4, 2048, 128)))
+    new = draw(1, 1, 512)
 
     def run():
         found = layer(new, kept)

@@ -111,7 +111,7 @@ def model_by_other_parts(program):
         whole = random_model(QWEN25, 43, tie_word_embeddings=tied)
         model = program(ModelConfig.from_dict(whole.config), halved(whole).weights, Doubling())
         found.append(model(random_tokens(43, 1, 3), all_positions=True))
-    return found
+    return tuple(found)
 
 
 @known.probe()

@@ -31,7 +31,7 @@ class Checkpoint:
 
     folder: Path
     config: dict[str, Any]  # config.json
-    weights: dict[str, mx.array]  # by the names in the files, dequantized
+    weights: dict[str, mx.array]  # by the names in the files, dequantized unless they were to stay packed
     tokenizer: Path  # tokenizer.json
     hidden_ids: frozenset[int]  # marks for the model, and rows of its embedding that no token has: they show as nothing
     chat_template: str | None
@@ -40,8 +40,10 @@ class Checkpoint:
     sampling: dict[str, float]  # what generation_config.json recommends, as `make_sampler` calls it
 
 
-def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None) -> Checkpoint:
+def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None, packed: bool = False) -> Checkpoint:
     """Read a folder; the weights are brought to `dtype`, or stay as they are stored.
+
+    Quantized ones are dequantized, or, with `packed`, stay as they are whatever the dtype: words, scales and biases.
 
     Weights are not yet in memory when this returns: MLX reads each when it is first computed with.
 
@@ -56,7 +58,7 @@ def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None) -> Checkpoint:
     check_config(config_file, config)
     stored = open_weights(folder)
     check_layers(config_file, config, stored)
-    weights = read_weights(folder, stored, axes_of_weights(config), config.get("quantization"), dtype)
+    weights = read_weights(folder, stored, axes_of_weights(config), config.get("quantization"), dtype, packed)
     ids, hidden = _tokens(tokenizer, config["vocab_size"])  # as many as the embedding has rows
     settings = read_json(folder / "tokenizer_config.json", required=False)
     special_tokens = _special_tokens(settings)

@@ -38,6 +38,7 @@ def read_weights(
     wanted: Iterable[tuple[str, Axes]],
     quantization: Any,
     dtype: mx.Dtype | None,
+    packed: bool = False,
 ) -> dict[str, mx.array]:
     """The weights that are wanted, in the shapes that config.json gives them.
 
@@ -47,13 +48,15 @@ def read_weights(
         wanted: what the model needs, with the measures of each axis.
         quantization: config.json's table of group_size and bits, with a table of its own for a layer that differs.
         dtype: to bring the weights to; None leaves a plain weight as stored, and a quantized one in its scales' dtype.
+        packed: leave quantized weights as they are stored, with scales and biases beside them by their own names.
 
     Nothing is computed here: a weight is read from its file, and dequantized, when it is first used.
 
     Raises:
-        UsageError: a weight is missing, damaged or of another shape.
+        UsageError: a weight is missing, damaged or of another shape; or they are to stay packed, and differ in how.
     """
     weights = {}
+    packed = packed and _all_alike(folder, stored, quantization)
     for name, axes in wanted:
         shape = tuple(axis.size for axis in axes)
         if name not in stored:
@@ -71,7 +74,28 @@ def read_weights(
             what = f"{name} has shape {weight.shape}, but config.json asks for {shape}"
             raise UsageError(f"{file}: {what}: {asked.name} is {asked.size}")
         weights[name] = weight if to is None else weight.astype(to)
+        if packed and scales is not None:
+            layer = name.removesuffix(".weight")
+            weights |= {f"{layer}.{part}": stored[f"{layer}.{part}"].array for part in ("weight", "scales", "biases")}
     return weights
+
+
+def _all_alike(folder: Path, stored: Mapping[str, Stored], quantization: Any) -> bool:
+    """Whether there are packed weights, which then must be packed in one way, that the engine can multiply by.
+
+    Raises:
+        UsageError: they are not.
+    """
+    if not any(name.endswith(".scales") for name in stored):
+        return False
+    table = quantization if isinstance(quantization, dict) else {}
+    all_of_them = [table, *(own for own in table.values() if isinstance(own, dict))]
+    kinds = {(own.get("bits"), own.get("group_size")) for own in all_of_them}
+    if len(kinds) > 1 or table.get("bits") not in (4, 8):
+        seen = " and ".join(sorted({f"{bits} bits in groups of {size}" for bits, size in kinds}))
+        wanted = "this stage takes 4 or 8 bits, the same everywhere; --stage kv-cache takes all"
+        raise UsageError(f"{folder} has weights of {seen}, but {wanted}")
+    return True
 
 
 def _files(folder: Path) -> list[Path]:

@@ -146,6 +146,8 @@ class Stage:
     # Whether each token is computed from all before it. If not, its model scores the last one alone, and all of them
     # when it is called with all_positions=True.
     rereads: bool = False
+    # Whether its model multiplies by packed weights: it takes a quantized checkpoint as it is, and packs another one.
+    packed: bool = False
 
 
 @dataclass(frozen=True)

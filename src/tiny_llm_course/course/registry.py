@@ -160,6 +160,7 @@ def _stage(table: dict[str, Any]) -> Stage:
         needs=tuple(table["needs"]),
         requires=tuple(table.get("requires", ())),
         rereads=table.get("rereads", Stage.rereads),
+        packed=table.get("packed", Stage.packed),
     )
 
 

@@ -24,7 +24,7 @@ NO_KEYS: Keys = {}
 WEEK_KEYS = {"number": NUMBER, "title": STRING, "days": TABLES}
 WEEK_OPTIONS = {"stages": TABLES, "build": STRING, "calls": STRING, "open": TABLE}
 STAGE_KEYS = {"name": STRING, "title": STRING, "model": STRING, "generate": STRING, "needs": STRINGS}
-STAGE_OPTIONS = {"requires": STRINGS, "rereads": YES_NO}
+STAGE_OPTIONS = {"requires": STRINGS, "rereads": YES_NO, "packed": YES_NO}
 DAY_KEYS = {"number": NUMBER, "title": STRING, "chapter": STRING, "tasks": TABLES}
 TASK_KEYS = {
     "id": STRING,

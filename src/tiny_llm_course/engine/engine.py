@@ -227,7 +227,8 @@ def prepared(model: str | None, solution: bool, dtype: str | None, stage: str | 
     on_cpu = mx.default_device().type == mx.DeviceType.cpu
     # On a CPU, MLX computes in float32 several times faster than in the half dtypes.
     wanted = DTYPES[dtype] if dtype else mx.float32 if on_cpu else None
-    return partial(Engine, load_checkpoint(find_model(model), wanted), solution, stage)
+    packed = stages.choose(stage, solution).packed
+    return partial(Engine, load_checkpoint(find_model(model), wanted, packed), solution, stage)
 
 
 def find_model(model: str | None) -> Path:

@@ -1,0 +1,115 @@
+"""Layers whose matrix stays packed: it is unpacked as it is multiplied, and never stands in memory whole."""
+
+import mlx.core as mx
+
+from .affine import dequantize
+
+
+class QuantizedLinear:
+    """x @ W.T + b, of a quantized W."""
+
+    def __init__(
+        self,
+        packed: mx.array,
+        scales: mx.array,
+        biases: mx.array,
+        group_size: int = 64,
+        bits: int = 4,
+        bias: mx.array | None = None,
+    ) -> None:
+        """Keep the arrays as they are.
+
+        Args:
+            packed: O x (I * bits / 32), uint32, as `quantize` gives it.
+            scales: O x (I / group_size), float32, float16 or bfloat16.
+            biases: as scales: those of the groups.
+            group_size: how many neighbours share a scale and a bias.
+            bits: of a weight, 4 or 8.
+            bias: O, the layer's own b; None adds nothing.
+
+        Raises:
+            ValueError: packed and scales do not have the same I. The message says both.
+        """
+        inputs, described = packed.shape[-1] * 32 // bits, scales.shape[-1] * group_size
+        if inputs != described:
+            raise ValueError(f"packed holds {inputs} weights a row, but scales and biases are for {described}")
+        self.packed, self.scales, self.biases, self.bias = packed, scales, biases, bias
+        self.group_size, self.bits = group_size, bits
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Multiply.
+
+        Args:
+            x: N.. x I, float32, float16 or bfloat16, with any number of leading dimensions.
+
+        Returns:
+            N.. x O, in x's dtype. Products are taken and added in float32, whatever dtypes come in.
+
+        Raises:
+            ValueError: x's last dimension is not I.
+
+        Source: `mx.quantized_matmul`, in float32. `mlx.nn.QuantizedLinear` calls it in x's own dtype, in which it is
+        coarse on a CPU.
+        """
+        y = _multiply(x, self.packed, self.scales, self.biases, self.group_size, self.bits)
+        return y if self.bias is None else y + self.bias.astype(x.dtype)
+
+
+class QuantizedEmbedding:
+    """A table with one row for each token, which stays packed but for the rows that are looked up."""
+
+    def __init__(
+        self,
+        packed: mx.array,
+        scales: mx.array,
+        biases: mx.array,
+        group_size: int = 64,
+        bits: int = 4,
+        dtype: mx.Dtype | None = None,
+    ) -> None:
+        """Keep the arrays as they are.
+
+        Args:
+            packed: V x (E * bits / 32), uint32, as `quantize` gives it.
+            scales: V x (E / group_size), float32, float16 or bfloat16.
+            biases: as scales.
+            group_size: how many neighbours share a scale and a bias.
+            bits: of a weight, 4 or 8.
+            dtype: of the vectors that are looked up; None for that of scales.
+        """
+        self.packed, self.scales, self.biases = packed, scales, biases
+        self.group_size, self.bits, self.dtype = group_size, bits, dtype or scales.dtype
+
+    def __call__(self, tokens: mx.array) -> mx.array:
+        """Look tokens up.
+
+        Args:
+            tokens: N.., integers from 0 to V - 1.
+
+        Returns:
+            N.. x E, in the dtype that was asked for: each token's row, as `dequantize` gives it. Other rows are not
+            dequantized.
+        """
+        rows = (x[tokens] for x in (self.packed, self.scales, self.biases))
+        return dequantize(*rows, self.group_size, self.bits).astype(self.dtype)
+
+    def as_linear(self, x: mx.array) -> mx.array:
+        """Compare vectors with every row of the table: the output head of a model with tied embeddings.
+
+        Args:
+            x: N.. x E, float32, float16 or bfloat16.
+
+        Returns:
+            N.. x V, the dot product with each token's vector, in x's dtype. Products are taken and added in float32.
+
+        Source: `mlx.nn.QuantizedEmbedding.as_linear`.
+        """
+        return _multiply(x, self.packed, self.scales, self.biases, self.group_size, self.bits)
+
+
+def _multiply(
+    x: mx.array, packed: mx.array, scales: mx.array, biases: mx.array, group_size: int, bits: int
+) -> mx.array:
+    wide = (v.astype(mx.float32) for v in (scales, biases))
+    y = mx.quantized_matmul(x.astype(mx.float32), packed, *wide, transpose=True, group_size=group_size, bits=bits)
+    return y.astype(x.dtype)
