@@ -64,7 +64,9 @@ def build(source: Source, compiler: Sequence[str], kept: Path, checked: bool) ->
     if checked:
         flags += ["-DWATCHED"]
     headers = [file.read_bytes() for file in sorted(source.file.parent.rglob("*.h")) if file.is_file()]
-    key = _hash(source.text, str(source.file), *headers, *flags, *_linking(), *map(str, runtime), _version(tuple(compiler)))
+    key = _hash(
+        source.text, str(source.file), *headers, *flags, *_linking(), *map(str, runtime), _version(tuple(compiler))
+    )
     library = kept / key / "library.so"
     if library.is_file():
         return library
