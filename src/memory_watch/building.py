@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -60,7 +61,7 @@ def build(source: Source, compiler: Sequence[str], kept: Path, checked: bool) ->
         DoesNotCompile: the compiler, whose command is given, refuses it.
     """
     runtime = [_runtime(name, tuple(compiler), kept) for name in EVERYWHERE + WATCHED * checked]
-    flags = [*COMMON, "-g", "-iquote", str(source.file.parent), *_flags(tuple(compiler), checked)]
+    flags = [*COMMON, "-g1", "-iquote", str(source.file.parent), *_flags(tuple(compiler), checked)]
     if checked:
         flags += ["-DWATCHED"]
     headers = [file.read_bytes() for file in sorted(source.file.parent.rglob("*.h")) if file.is_file()]
@@ -71,7 +72,7 @@ def build(source: Source, compiler: Sequence[str], kept: Path, checked: bool) ->
     if library.is_file():
         return library
     callable_ = "".join(f"WATCH_CALLABLE({name})\n" for name in source.functions)
-    head = RUNTIME / "watch.h"
+    head = _head(tuple(compiler), checked, kept)
     text = f'#include "{head}"\n#line 1 "{source.file}"\n{source.text}\n#line 1 "{head}"\n{callable_}'
     _made(library, text, [*compiler, *flags], [*compiler, *COMMON, "-shared", *_linking()], runtime)
     return library
@@ -88,8 +89,29 @@ def _made(library: Path, text: str, compiling: list[str], linking: list[str], ru
         _run([*linking, str(new / "unit.o"), *map(str, runtime), "-o", str(new / library.name)])
         if sys.platform == "darwin" and shutil.which("dsymutil"):  # else the lines would stay behind in unit.o
             _run(["dsymutil", str(new / library.name)])
-        if not library.parent.exists():
+        with suppress(OSError):  # another process has made it meanwhile
             os.replace(new, library.parent)
+
+
+@cache
+def _head(compiler: tuple[str, ...], checked: bool, kept: Path) -> Path:
+    """The header to begin with. GCC takes one that it has compiled already, if it was by the same flags."""
+    if not checked or "clang" in _version(compiler):
+        return RUNTIME / "watch.h"
+    flags = [*COMMON, "-g1", *_flags(compiler, checked), "-DWATCHED"]
+    headers = [RUNTIME / "common.h", RUNTIME / "watch.h"]
+    folder = kept / f"head-{_hash(*[header.read_bytes() for header in headers], *flags, _version(compiler))}"
+    if not folder.is_dir():
+        kept.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept) as scratch:
+            new = Path(scratch) / "new"
+            new.mkdir()
+            for header in headers:
+                shutil.copy(header, new)
+            _run([*compiler, *flags, "-x", "c++-header", str(new / headers[0].name)])
+            with suppress(OSError):  # another process has made it meanwhile
+                os.replace(new, folder)
+    return folder / headers[0].name
 
 
 def _linking() -> tuple[str, ...]:

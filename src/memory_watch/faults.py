@@ -17,6 +17,7 @@ DEPTH = 12  # runtime/run.cpp
 OUTSIDE, INTO_INPUT, UNWRITTEN_READ, RACE, SIGNAL, THROWN, UNWRITTEN = range(1, 8)
 DOES = {0: "reads", 1: "writes", 2: "changes", -1: "touches"}
 DONE = {0: "reads", 1: "writes", 2: "changes"}
+OWN = [file.name for file in RUNTIME.iterdir()]  # the runtime's lines are nobody's fault
 SIGNALS = {
     "SIGSEGV": "touches memory that is not there",
     "SIGBUS": "touches memory that is not there",
@@ -123,7 +124,7 @@ def _lines(library: Path, address: int) -> tuple[Line, ...]:
         return ()
     found = re.findall(r"^(?:.* \()?(/[^:\n]+):(\d+)", said, re.MULTILINE)
     lines = (Line(Path(file), int(number)) for file, number in reversed(found) if int(number))
-    return tuple(line for line in lines if line.file.parent != RUNTIME)
+    return tuple(line for line in lines if line.file.name not in OWN)
 
 
 class _Info(ctypes.Structure):
