@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 RUNTIME = Path(__file__).parent / "runtime"
+UNIT = "unit.cpp"  # what is compiled: a source between a head and a tail
 COMMON = ("-std=c++17", "-fPIC", "-pthread")
 # All other names are the library's own: it must call our memcpy and our allocator, and nobody else must.
 LINUX_LINK, MAC_LINK = (f"-Wl,--version-script={RUNTIME / 'exports.map'}",), ("-Wl,-exported_symbol,_watch*",)
@@ -84,8 +85,8 @@ def _made(library: Path, text: str, compiling: list[str], linking: list[str], ru
     with tempfile.TemporaryDirectory(dir=library.parent.parent) as scratch:
         new = Path(scratch) / "new"
         new.mkdir()
-        (new / "unit.cpp").write_text(text, encoding="utf-8")
-        _run([*compiling, "-c", str(new / "unit.cpp"), "-o", str(new / "unit.o")])
+        (new / UNIT).write_text(text, encoding="utf-8")
+        _run([*compiling, "-c", str(new / UNIT), "-o", str(new / "unit.o")])
         _run([*linking, str(new / "unit.o"), *map(str, runtime), "-o", str(new / library.name)])
         if sys.platform == "darwin" and shutil.which("dsymutil"):  # else the lines would stay behind in unit.o
             _run(["dsymutil", str(new / library.name)])

@@ -63,8 +63,8 @@ known.change(
 known.change(
     "panels-at-the-first-column",
     (
-        "y + int64_t(t) * outputs + first, outputs, columns);\n    for",
-        "y + int64_t(t) * outputs, outputs, columns);\n    for",
+        "tile<TILE>(x + int64_t(t) * inputs, panel.data(), inputs, y + int64_t(t) * outputs + first,",
+        "tile<TILE>(x + int64_t(t) * inputs, panel.data(), inputs, y + int64_t(t) * outputs,",
     ),
     fact="every panel of a tile goes to the first columns of y",
     question="Which column of y does the second panel begin at?",

@@ -92,7 +92,10 @@ known.change(
 )
 known.change(
     "keys-in-place-of-values",
-    ("values + s * dims, dims, attended + h * dims);\n  for", "keys + s * dims, dims, attended + h * dims);\n  for"),
+    (
+        "gather<4>(&scores[h * int64_t(length) + s], values + s * dims,",
+        "gather<4>(&scores[h * int64_t(length) + s], keys + s * dims,",
+    ),
     (GATHERED, GATHERED.replace("values", "keys")),
     fact="the keys are added up, and not the values",
     question="Which of the two does a weight belong to once it is known?",

@@ -39,12 +39,12 @@ _let_through: set[tuple[str, str]] = set()  # texts and functions that a checked
 
 
 class KernelFault(Exception):
-    """A kernel touches memory that it must not, or ends as it must not. `about` says so without indices and lines."""
+    """A kernel touches memory that it must not, or ends as it must not; `about` is how two faults are compared."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.what)
         self.fault = fault
-        self.about = fault.about
+        self.about = fault.what
 
 
 class NotBuilt(Exception):
