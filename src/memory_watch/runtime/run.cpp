@@ -23,8 +23,9 @@
 #define SHOWN extern "C" __attribute__((visibility("default")))
 
 namespace {
-enum Fault : int32_t { NONE, OUTSIDE, INTO_INPUT, UNWRITTEN_READ, RACE, SIGNAL, THROWN, UNWRITTEN };
+enum Fault : int32_t { NONE, OUTSIDE, INTO_INPUT, UNWRITTEN_READ, RACE, SIGNAL, THROWN, UNWRITTEN, ENDLESS };
 constexpr int DEPTH = 12;  // calls that are remembered
+constexpr int64_t ENOUGH = 20'000'000;  // touches after which a run will not end: seconds of it
 
 struct Report {
     int32_t fault;
@@ -46,6 +47,7 @@ Report report;
 bool running = false;
 bool watched = false;        // the compiler has made calls: this is no fast build
 int64_t loops = 0;           // that have begun
+int64_t touches = 0;         // in this run
 int64_t chunk_now = -1;      // the chunk that runs
 std::unordered_map<uintptr_t, Mark>* elsewhere;  // the marks of memory that is in no block, such as a variable
 std::recursive_mutex mutex;
@@ -124,6 +126,11 @@ bool is_private(const char* address) {
 
 // Whether the touch is wrong; then the report says so.
 bool is_wrong(const char* first, size_t bytes, Touch how, const void* at) {
+    if (++touches > ENOUGH) {
+        note(ENDLESS, nullptr, first, how, at);
+        report.count = touches;
+        return true;
+    }
     Block* block = block_at(first);
     if (!block) block = block_at(first + bytes - 1);
     if (block) {
@@ -322,6 +329,7 @@ SHOWN const void* watch_run(void (*kernel)(void**), void** arguments) {
     in_runtime = false;
     report = Report();
     chunk_now = -1;
+    touches = 0;
     watched = false;
     running = true;
     take_signals(true);
