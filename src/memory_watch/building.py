@@ -23,7 +23,7 @@ RUNTIME = Path(__file__).parent / "runtime"
 UNIT = "unit.cpp"  # what is compiled: a source between a head and a tail
 COMMON = ("-std=c++17", "-fPIC", "-pthread")
 # All other names are the library's own: it must call our memcpy and our allocator, and nobody else must.
-LINUX_LINK, MAC_LINK = (f"-Wl,--version-script={RUNTIME / 'exports.map'}",), ("-Wl,-exported_symbol,_watch*",)
+LINUX_LINK, MAC_LINK = (f"-Wl,--version-script={RUNTIME / 'exports.map'}", "-ldl"), ("-Wl,-exported_symbol,_watch*",)
 EVERYWHERE, WATCHED = ("memory", "run"), ("compiler", "allocator")  # files of the runtime
 FUNCTION = re.compile(r'^[ \t]*extern\s+"C"\s+void\s+(?P<name>\w+)\s*\((?P<parameters>[^()]*)\)\s*\{', re.MULTILINE)
 

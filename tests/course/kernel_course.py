@@ -177,9 +177,7 @@ def write_course(root: Path, **written: str) -> Path:
             f"{package}/tiny_llm/kernels/native.py": (given / "native.py").read_text(encoding="utf-8"),
             f"{package}/tiny_llm/kernels/pool.h": (given / "pool.h").read_text(encoding="utf-8"),
             f"{package}/tiny_llm/kernels/ours.py": OURS,
-            f"{package}/tiny_llm/kernels/sums.cpp": SUMS.replace("SUM", parts["sum"], 1).replace(
-                "EVERY", parts["sums"]
-            ),
+            f"{package}/tiny_llm/kernels/sums.cpp": sums,
             f"{package}/tiny_llm/kernels/mean.cpp": MEAN.replace("MEAN", parts["mean"]),
             f"{package}/tiny_llm/kernels/build.py": "# There is nothing to build but the kernels themselves.\n",
         }

@@ -21,6 +21,7 @@ CODE
 }
 """
 LOOP = "pool().run(n, 2, [&](int first, int last) { for (int i = first; i < last; ++i) BODY });"
+SHARED = "shared memory in one chunk, and another chunk writes it: a race"
 
 
 def outcome(code, checked=True):
