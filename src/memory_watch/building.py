@@ -14,12 +14,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 RUNTIME = Path(__file__).parent / "runtime"
+UNIT = "unit.cpp"  # what is compiled: a source between a head and a tail
 COMMON = ("-std=c++17", "-fPIC", "-pthread")
+# All other names are the library's own: it must call our memcpy and our allocator, and nobody else must.
+LINUX_LINK, MAC_LINK = (f"-Wl,--version-script={RUNTIME / 'exports.map'}",), ("-Wl,-exported_symbol,_watch*",)
 EVERYWHERE, WATCHED = ("memory", "run"), ("compiler", "allocator")  # files of the runtime
 FUNCTION = re.compile(r'^[ \t]*extern\s+"C"\s+void\s+(?P<name>\w+)\s*\((?P<parameters>[^()]*)\)\s*\{', re.MULTILINE)
 
@@ -40,7 +44,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Source:
-    """A text in C++, and the file that it stands for: its lines are that file's, and so is the folder of its headers."""
+    """A text in C++, and the file that it stands for: its lines are that file's, and so are its headers."""
 
     text: str
     file: Path
@@ -58,18 +62,20 @@ def build(source: Source, compiler: Sequence[str], kept: Path, checked: bool) ->
         DoesNotCompile: the compiler, whose command is given, refuses it.
     """
     runtime = [_runtime(name, tuple(compiler), kept) for name in EVERYWHERE + WATCHED * checked]
-    flags = [*COMMON, "-g", "-iquote", str(source.file.parent), *_flags(tuple(compiler), checked)]
+    flags = [*COMMON, "-g1", "-iquote", str(source.file.parent), *_flags(tuple(compiler), checked)]
     if checked:
         flags += ["-DWATCHED"]
     headers = [file.read_bytes() for file in sorted(source.file.parent.rglob("*.h")) if file.is_file()]
-    key = _hash(source.text, str(source.file), *headers, *flags, *map(str, runtime), _version(tuple(compiler)))
+    key = _hash(
+        source.text, str(source.file), *headers, *flags, *_linking(), *map(str, runtime), _version(tuple(compiler))
+    )
     library = kept / key / "library.so"
     if library.is_file():
         return library
     callable_ = "".join(f"WATCH_CALLABLE({name})\n" for name in source.functions)
-    head = RUNTIME / "watch.h"
+    head = _head(tuple(compiler), checked, kept)
     text = f'#include "{head}"\n#line 1 "{source.file}"\n{source.text}\n#line 1 "{head}"\n{callable_}'
-    _made(library, text, [*compiler, *flags], [*compiler, *COMMON, "-shared"], runtime)
+    _made(library, text, [*compiler, *flags], [*compiler, *COMMON, "-shared", *_linking()], runtime)
     return library
 
 
@@ -79,13 +85,38 @@ def _made(library: Path, text: str, compiling: list[str], linking: list[str], ru
     with tempfile.TemporaryDirectory(dir=library.parent.parent) as scratch:
         new = Path(scratch) / "new"
         new.mkdir()
-        (new / "unit.cpp").write_text(text, encoding="utf-8")
-        _run([*compiling, "-c", str(new / "unit.cpp"), "-o", str(new / "unit.o")])
+        (new / UNIT).write_text(text, encoding="utf-8")
+        _run([*compiling, "-c", str(new / UNIT), "-o", str(new / "unit.o")])
         _run([*linking, str(new / "unit.o"), *map(str, runtime), "-o", str(new / library.name)])
         if sys.platform == "darwin" and shutil.which("dsymutil"):  # else the lines would stay behind in unit.o
             _run(["dsymutil", str(new / library.name)])
-        if not library.parent.exists():
+        with suppress(OSError):  # another process has made it meanwhile
             os.replace(new, library.parent)
+
+
+@cache
+def _head(compiler: tuple[str, ...], checked: bool, kept: Path) -> Path:
+    """The header to begin with. GCC takes one that it has compiled already, if it was by the same flags."""
+    if not checked or "clang" in _version(compiler):
+        return RUNTIME / "watch.h"
+    flags = [*COMMON, "-g1", *_flags(compiler, checked), "-DWATCHED"]
+    headers = [RUNTIME / "common.h", RUNTIME / "watch.h"]
+    folder = kept / f"head-{_hash(*[header.read_bytes() for header in headers], *flags, _version(compiler))}"
+    if not folder.is_dir():
+        kept.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept) as scratch:
+            new = Path(scratch) / "new"
+            new.mkdir()
+            for header in headers:
+                shutil.copy(header, new)
+            _run([*compiler, *flags, "-x", "c++-header", str(new / headers[0].name)])
+            with suppress(OSError):  # another process has made it meanwhile
+                os.replace(new, folder)
+    return folder / headers[0].name
+
+
+def _linking() -> tuple[str, ...]:
+    return MAC_LINK if sys.platform == "darwin" else LINUX_LINK
 
 
 @cache
@@ -115,7 +146,8 @@ def _flags(compiler: tuple[str, ...], checked: bool) -> list[str]:
     native = "-march=native" if platform.machine() in ("x86_64", "AMD64") else "-mcpu=native"
     if not checked:
         return ["-O3", native]
-    watched = ["-O1", "-fsanitize=thread"]
+    calls = [f"-fno-builtin-{name}" for name in ("memcpy", "memmove", "memset")]
+    watched = ["-O1", "-fsanitize=thread", *calls]
     return watched if "clang" in _version(compiler) else [*watched, native]
 
 

@@ -6,17 +6,16 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from .building import RUNTIME, Parameter
+from .building import RUNTIME, UNIT, Source
 
 DEPTH = 12  # runtime/run.cpp
 OUTSIDE, INTO_INPUT, UNWRITTEN_READ, RACE, SIGNAL, THROWN, UNWRITTEN = range(1, 8)
 DOES = {0: "reads", 1: "writes", 2: "changes", -1: "touches"}
-DONE = {0: "reads", 1: "writes", 2: "changes"}
+OWN = [file.name for file in RUNTIME.iterdir()]  # the runtime's lines are nobody's fault
 SIGNALS = {
     "SIGSEGV": "touches memory that is not there",
     "SIGBUS": "touches memory that is not there",
@@ -57,53 +56,47 @@ class Line:
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault. `what` completes "matvec.cpp:41 ..."; `about` is the same without indices and lines."""
+    """One fault; `what` completes "matvec.cpp:41 ..."."""
 
     what: str
-    about: str
     lines: tuple[Line, ...]  # on the way to it, innermost last
     other: Line | None = None  # where the other chunk of a race was
     thrown: str | None = None  # the words of the exception, if that is all
 
 
-def fault_of(report: Report, function: str, parameters: Sequence[Parameter], library: Path) -> Fault:
+def fault_of(report: Report, function: str, source: Source, library: Path) -> Fault:
     """What a report says of a call of a function."""
+    parameters = source.functions[function]
     calls = [report.callers[i] for i in reversed(range(report.depth))]
-    lines = tuple(line for at in [*calls, report.at] if at for line in _lines(library, at))
-    other = next(iter(_lines(library, report.other_at)[-1:]), None) if report.other_at else None
+    lines = tuple(line for at in [*calls, report.at] if at for line in _lines(library, at, source.file))
+    others = _lines(library, report.other_at, source.file) if report.other_at else ()
+    other = next((line for line in reversed(others) if line.file == source.file), None)
     name = parameters[report.buffer].name if report.buffer >= 0 else ""
     element = f"{name}[{report.index}]"
     does, words = DOES[report.touched], report.words.decode(errors="replace")
     if report.fault == THROWN:
-        return Fault(f"throws {words}" if words else "throws", "throws", lines, thrown=words)
+        return Fault(f"throws {words}", lines, thrown=words)
     if report.fault == SIGNAL:
-        what = _signal_words(report.signal)
-        return Fault(what, what, lines)
-    if report.fault == UNWRITTEN:
-        first = f"the first is {element}"
-        return Fault(f"{report.count} of {name} not written by {function}, {first}", f"leaves {name} unwritten", lines)
-    if report.fault == RACE:
-        thing, about = (element, name) if name else ("memory", "memory")
-        done = DONE[report.other_touched]
-        what = f"{does} {thing} in one chunk, and another chunk {done} it: a race"
-        return Fault(what, f"race on {about}", lines, other)
-    if report.fault == OUTSIDE and not name:
-        place = "before" if report.index < 0 else "behind"
-        return Fault(f"{does} {place} the {report.count} bytes that it has allocated", f"{does} outside", lines)
-    what = {
-        OUTSIDE: f"{does} {element}, and {name} has {report.count} element{'s' * (report.count != 1)}",
-        INTO_INPUT: f"{does} {element}, which is an input",
-        UNWRITTEN_READ: f"{does} {element} before anything has been written there",
-    }[report.fault]
-    return Fault(what, f"{does} {name} ({report.fault})", lines)
-
-
-def _signal_words(number: int) -> str:
-    return SIGNALS.get(signal.Signals(number).name, f"ends by signal {number}")
+        what = SIGNALS.get(signal.Signals(report.signal).name, f"ends by signal {report.signal}")
+    elif report.fault == UNWRITTEN:
+        more = f", and {report.count - 1} more of {name}" if report.count > 1 else ""
+        what = f"{function} leaves {element} unwritten{more}"
+    elif report.fault == RACE:
+        done = DOES[report.other_touched]
+        what = f"{does} {element if name else 'shared memory'} in one chunk, and another chunk {done} it: a race"
+    elif report.fault == INTO_INPUT:
+        what = f"{does} {element}, which is an input"
+    elif report.fault == UNWRITTEN_READ:
+        what = f"{does} {element} before anything has been written there"
+    elif name:
+        what = f"{does} {element}, and {name} has {report.count} element{'s' * (report.count != 1)}"
+    else:
+        what = f"{does} {'before' if report.index < 0 else 'behind'} the {report.count} bytes that it has allocated"
+    return Fault(what, lines, other)
 
 
 @cache
-def _lines(library: Path, address: int) -> tuple[Line, ...]:
+def _lines(library: Path, address: int, source: Path) -> tuple[Line, ...]:
     """The lines of the code that a return address lies behind, the innermost of inlined functions last."""
     base = _base(address)
     if not base:
@@ -122,8 +115,8 @@ def _lines(library: Path, address: int) -> tuple[Line, ...]:
     except OSError:
         return ()
     found = re.findall(r"^(?:.* \()?(/[^:\n]+):(\d+)", said, re.MULTILINE)
-    lines = (Line(Path(file), int(number)) for file, number in reversed(found) if int(number))
-    return tuple(line for line in lines if line.file.parent != RUNTIME)
+    lines = [Line(source if file.endswith(f"/{UNIT}") else Path(file), int(number)) for file, number in reversed(found)]
+    return tuple(line for line in lines if line.number and line.file.name not in OWN)
 
 
 class _Info(ctypes.Structure):

@@ -68,7 +68,7 @@ class Library:
         finally:
             self._library.watch_drop()
         made = [a for (_, a), p in zip(buffers, _written(parameters), strict=True) if isinstance(arguments[p], Fresh)]
-        return made, fault_of(report, name, parameters, self._path) if report.fault else None
+        return made, fault_of(report, name, self._source, self._path) if report.fault else None
 
     def _pass(self, number: int, parameter: Parameter, argument: Any, buffers: list[Any]) -> Any:
         """What C++ is handed for an argument."""

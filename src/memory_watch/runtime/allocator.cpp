@@ -37,11 +37,6 @@ void* watch_malloc(size_t bytes) { return allocated(bytes); }
 void* watch_aligned_alloc(size_t alignment, size_t bytes) { return aligned(alignment, bytes); }
 void watch_free(void* memory) { gave(memory); }
 
-int watch_posix_memalign(void** memory, size_t alignment, size_t bytes) {
-    *memory = aligned(alignment, bytes);
-    return *memory ? 0 : 12;  // ENOMEM
-}
-
 void* watch_calloc(size_t count, size_t bytes) {
     void* memory = allocated(count * bytes);
     if (memory) std::memset(memory, 0, count * bytes);

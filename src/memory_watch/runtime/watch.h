@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #if defined(WATCHED)
@@ -16,7 +17,6 @@ void* watch_malloc(size_t bytes);
 void* watch_calloc(size_t count, size_t bytes);
 void* watch_realloc(void* memory, size_t bytes);
 void* watch_aligned_alloc(size_t alignment, size_t bytes);
-int watch_posix_memalign(void** memory, size_t alignment, size_t bytes);
 void watch_free(void* memory);
 }
 
@@ -42,10 +42,13 @@ void watch_apply(void (*function)(A...), void** arguments) {
     extern "C" __attribute__((visibility("default"))) void watched_##name(void** a) { watch_apply(name, a); }
 
 #if defined(WATCHED)
+// GCC would copy and fill memory without a call that can be seen.
+#define __builtin_memcpy memcpy
+#define __builtin_memmove memmove
+#define __builtin_memset memset
 #define malloc watch_malloc
 #define calloc watch_calloc
 #define realloc watch_realloc
 #define aligned_alloc watch_aligned_alloc
-#define posix_memalign watch_posix_memalign
 #define free watch_free
 #endif

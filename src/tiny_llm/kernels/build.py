@@ -105,10 +105,12 @@ def link(library: Path, objects: Sequence[Path], *flags: str) -> None:
 
 
 def compiler_version() -> str:
+    """What the compiler says that it is."""
     return subprocess.run([*COMPILER, "--version"], capture_output=True, text=True).stdout
 
 
 def run(command: list[str]) -> None:
+    """Run a command, and end with it where it fails."""
     if subprocess.run(command, cwd=HERE).returncode:
         os._exit(1)  # the compiler has said why; the other threads' words would only bury it
 

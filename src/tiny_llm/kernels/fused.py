@@ -4,35 +4,20 @@ import mlx.core as mx
 
 from ..config import ModelConfig
 from ..positional_encoding import RoPE
-from .model import Quantized
-from .ops import extension
+from ..quantized.affine import dequantize
+from ..quantized.parts import Quantized
+from .ops import BITS, GROUP_SIZES, extension, quantized_matmul
 
 
 class FusedCache:
-    """One layer's keys and values, in memory that `layer` writes to in place. `offset` is how many tokens there are."""
+    """One layer's keys and values, in memory of the extension. `offset` is how many tokens there are."""
 
-    def __init__(self, config: ModelConfig, block: int = 256) -> None:
-        """Begin with nothing. Room is made for a multiple of `block` tokens."""
+    def __init__(self) -> None:
         self.offset = 0
-        self._block, self._heads, self._dims = block, config.num_key_value_heads, config.head_dim
-        self.keys = self.values = mx.zeros((1, self._heads, 0, self._dims))  # N x H_kv x room x D
-
-    def make_room(self, batch: int, length: int) -> None:
-        """Have room for some more tokens in each of `batch` rows.
-
-        Raises:
-            ValueError: there are tokens of another number of rows.
-        """
-        rows, _, room, _ = self.keys.shape
-        if batch != rows and self.offset:
-            raise ValueError(f"{batch} rows were given, but the cache has {rows}")
-        if batch != rows or self.offset + length > room:
-            wanted = -(-(self.offset + length) // self._block) * self._block
-            more = mx.zeros((batch, self._heads, wanted - self.offset, self._dims))
-            self.keys, self.values = (
-                mx.concatenate([kept[:, :, : self.offset], more], axis=2) if self.offset else more
-                for kept in (self.keys, self.values)
-            )
+        self.memory = extension().new_cache()
+        self.batch = 0
+        # What the layer gave last. Whoever reads the memory needs it: MLX computes what is needed, and in that order.
+        self.last = mx.zeros(0)
 
     def rewind(self, count: int) -> None:
         """Forget the last tokens, as `KVCache.rewind` does."""
@@ -41,34 +26,51 @@ class FusedCache:
         self.offset -= count
 
 
+class _Matrices:
+    """Finds quantized matrices of 4 bits among a checkpoint's weights."""
+
+    def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
+        self.parts, self.weights = Quantized.like(config, weights), weights
+        self.group_size = self.parts.group_size
+
+    def of(self, *names: str) -> list[mx.array]:
+        """Packed weights, scales and biases of some matrices below each other: a product with all at once.
+
+        Raises:
+            KeyError: one is missing.
+            ValueError: one is not packed as the kernels take it.
+        """
+        found = [self.parts.packed(self.weights, name) for name in names]
+        if self.parts.bits != BITS or self.group_size not in GROUP_SIZES or None in found:
+            raise ValueError(f"{names[0]} is not of {BITS} bits in groups of 32, 64 or 128, which the kernels need")
+        return [mx.contiguous(mx.concatenate(arrays)) for arrays in zip(*found, strict=True)]
+
+
 class _Layer:
     """The arrays of one layer, in the order in which `layer` of extension/primitives.h takes them."""
 
-    def __init__(self, config: ModelConfig, weights: dict[str, mx.array], rope: RoPE) -> None:
-        qwen3, none = config.model_type == "qwen3", mx.zeros(0)
-        names = ["input_layernorm", "post_attention_layernorm", "self_attn.q_norm", "self_attn.k_norm"]
-        norms = [weights[f"{name}.weight"] for name in names[: 4 if qwen3 else 2]]
-        biases = [] if qwen3 else [mx.concatenate([weights[f"self_attn.{x}_proj.bias"] for x in "qkv"])]
-        vectors = [*norms, none] if qwen3 else [*norms, none, none, *biases]
-        attention, mlp = ([Quantized.of(weights, f"{part}_proj") for part in parts] for parts in (_ATTENTION, _MLP))
-        matrices = [Quantized.stacked(attention[:3]), attention[3], Quantized.stacked(mlp[:2]), mlp[2]]
-        self.group_size = matrices[0].group_size
-        self.weights = [mx.contiguous(v.astype(mx.float32)) for v in [*vectors, rope.cos, rope.sin]]
-        self.weights += [mx.contiguous(array) for matrix in matrices for array in matrix[:3]]
-        self.head_dim, self.eps = config.head_dim, config.rms_norm_eps
+    def __init__(self, config: ModelConfig, matrices: _Matrices, prefix: str, rope: RoPE) -> None:
+        weights, attention, mlp = matrices.weights, f"{prefix}self_attn.", f"{prefix}mlp."
+        norms = [weights[f"{prefix}{name}_layernorm.weight"] for name in ("input", "post_attention")]
+        if config.model_type == "qwen3":
+            around = [weights[f"{attention}{x}_norm.weight"] for x in "qk"] + [mx.zeros(0)]
+        else:
+            around = [mx.zeros(0), mx.zeros(0), mx.concatenate([weights[f"{attention}{x}_proj.bias"] for x in "qkv"])]
+        self.weights = [mx.contiguous(v.astype(mx.float32)) for v in [*norms, *around, rope.cos, rope.sin]]
+        self.weights += matrices.of(*(f"{attention}{x}_proj" for x in "qkv")) + matrices.of(f"{attention}o_proj")
+        self.weights += matrices.of(f"{mlp}gate_proj", f"{mlp}up_proj") + matrices.of(f"{mlp}down_proj")
+        mx.eval(self.weights)  # a layer at a time, so that what it takes on the way is free again
+        self.head_dim, self.eps, self.group_size = config.head_dim, config.rms_norm_eps, matrices.group_size
 
     def __call__(self, x: mx.array, cache: FusedCache, int8: bool) -> mx.array:
         batch, length, _ = x.shape
-        cache.make_room(batch, length)
-        y, cache.keys, cache.values = extension().layer(
-            x, cache.keys, cache.values, self.weights, cache.offset, self.head_dim, self.eps, self.group_size, int8
+        if cache.offset and batch != cache.batch:
+            raise ValueError(f"{batch} rows were given, but the cache has {cache.batch}")
+        y: mx.array = extension().layer(
+            x, self.weights, cache.memory, cache.last, cache.offset, self.head_dim, self.eps, self.group_size, int8
         )
-        cache.offset += length
+        cache.offset, cache.batch, cache.last = cache.offset + length, batch, y
         return y
-
-
-_ATTENTION = [f"self_attn.{x}" for x in "qkvo"]
-_MLP = ["mlp.gate", "mlp.up", "mlp.down"]
 
 
 class Qwen3FusedModel:
@@ -87,20 +89,17 @@ class Qwen3FusedModel:
             ValueError: a matrix is not quantized to 4 bits.
         """
         self.config, self.int8 = config, int8
-        self.table = Quantized.of(weights, "model.embed_tokens")
-        self.head = self.table if config.tie_word_embeddings else Quantized.of(weights, "lm_head")
-        self.norm = weights["model.norm.weight"].astype(mx.float32)
-        self.dtype = weights["model.norm.weight"].dtype
+        matrices = _Matrices(config, weights)
+        self.group_size, self.table = matrices.group_size, matrices.of("model.embed_tokens")
+        self.head = self.table if config.tie_word_embeddings else matrices.of("lm_head")
+        self.norm, self.dtype = weights["model.norm.weight"].astype(mx.float32), weights["model.norm.weight"].dtype
         rope = RoPE(config.head_dim, config.max_position_embeddings, config.rope_theta)
-        self.layers = []
-        for number in range(config.num_hidden_layers):
-            prefix = f"model.layers.{number}."
-            own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
-            self.layers.append(_Layer(config, own, rope))
+        numbers = range(config.num_hidden_layers)
+        self.layers = [_Layer(config, matrices, f"model.layers.{number}.", rope) for number in numbers]
 
     def new_caches(self) -> list[FusedCache]:
         """An empty cache for each layer."""
-        return [FusedCache(self.config) for _ in self.layers]
+        return [FusedCache() for _ in self.layers]
 
     def __call__(
         self, tokens: mx.array, caches: list[FusedCache] | None = None, all_positions: bool = False
@@ -125,8 +124,9 @@ class Qwen3FusedModel:
         end, most = caches[0].offset + tokens.shape[1], self.config.max_position_embeddings
         if end > most:
             raise ValueError(f"{end} tokens are more than max_position_embeddings = {most}")
-        x = self.table.rows(tokens).astype(mx.float32)  # N x L x E
+        x = dequantize(*(array[tokens] for array in self.table), self.group_size, BITS)  # N x L x E
+        x = x.astype(self.dtype).astype(mx.float32)
         for layer, cache in zip(self.layers, caches, strict=True):
             x = layer(x, cache, self.int8)
         x = mx.fast.rms_norm(x if all_positions else x[:, -1:], self.norm, self.config.rms_norm_eps)
-        return self.head(x, self.int8).astype(self.dtype)
+        return quantized_matmul(x, *self.head, self.group_size, int8=self.int8).astype(self.dtype)

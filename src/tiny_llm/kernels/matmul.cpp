@@ -23,24 +23,24 @@ constexpr int TILE = 6;
 /// Rows `first` to first + WIDTH - 1 of W as floats, inputs x WIDTH: for each input the rows lie side by side.
 ///
 /// A lane is a row here: a register holds the same word of LANES rows, and each shift gives one input of all of them.
-/// Rows past the end are zeros.
+/// Rows past the end repeat the last one.
 static void unpack(const uint32_t* packed, const void* scales, const void* biases, int first, int outputs, int inputs,
                    int group_size, int scale_type, float* panel) {
-  const int words = inputs / PER_WORD, groups = inputs / group_size;
+  const int words = inputs / PER_WORD, groups = inputs / group_size, words_of_group = group_size / PER_WORD;
   for (int left = 0; left < WIDTH; left += LANES) {
-    const int64_t row = first + left;
-    const int count = std::clamp(outputs - int(row), 0, LANES);
+    int64_t row[LANES];
+    for (int lane = 0; lane < LANES; ++lane) row[lane] = std::min(first + left + lane, outputs - 1);
     for (int g = 0; g < groups; ++g) {
       Floats scale{}, bias{};
-      for (int lane = 0; lane < count; ++lane) {
-        scale[lane] = number_at(scales, (row + lane) * groups + g, scale_type);
-        bias[lane] = number_at(biases, (row + lane) * groups + g, scale_type);
+      for (int lane = 0; lane < LANES; ++lane) {
+        scale[lane] = number_at(scales, row[lane] * groups + g, scale_type);
+        bias[lane] = number_at(biases, row[lane] * groups + g, scale_type);
       }
-      for (int w = g * group_size / PER_WORD; w < (g + 1) * group_size / PER_WORD; ++w) {
-        uint32_t word[LANES] = {};
-        for (int lane = 0; lane < count; ++lane) word[lane] = packed[(row + lane) * words + w];
+      for (int w = g * words_of_group; w < (g + 1) * words_of_group; ++w) {
+        Words word{};
+        for (int lane = 0; lane < LANES; ++lane) word[lane] = packed[row[lane] * words + w];
         for (int digit = 0; digit < PER_WORD; ++digit) {
-          const Floats q = to_floats(load<Words>(word) >> (4 * digit) & 15);
+          const Floats q = to_floats(word >> (4 * digit) & 15);
           store(panel + (w * PER_WORD + digit) * WIDTH + left, q * scale + bias);
         }
       }

@@ -42,7 +42,8 @@ def quantized_matmul(
     Source: `mx.quantized_matmul`.
     """
     if group_size not in GROUP_SIZES or bits != BITS:
-        raise ValueError(f"{bits} bits in groups of {group_size} were given, but 4 in groups of 32, 64 or 128 are needed")
+        given = f"{bits} bits in groups of {group_size}"
+        raise ValueError(f"{given} were given, but 4 in groups of 32, 64 or 128 are needed")
     outputs, inputs = packed.shape[0], packed.shape[1] * 32 // bits
     if x.shape[-1] != inputs:
         raise ValueError(f"x has {x.shape[-1]} features, but {inputs} are needed")
@@ -70,7 +71,8 @@ def extension() -> ModuleType:
     if not library.is_file():
         raise ImportError("the kernels are not built: pdm run build-ext")
     spec = importlib.util.spec_from_file_location(f"{__package__}._kernels", library)
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -13,10 +13,9 @@ from ..course.registry import load_course
 from ..course.requirements import missing
 from ..learner import progress
 from ..paths import LEARNER, ROOT
-from ..programs.kernels import NotBuilt, built, solved_part
+from ..programs.kernels import AT_ONCE, NotBuilt, built, solved_part
 from ..programs.parts import with_part
 
-AT_ONCE = 2  # compilers
 TOLD = 3  # of a compiler's complaints
 ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.+)$", re.MULTILINE)
 LINKER = re.compile(r"^.*(?:[Uu]ndefined |error).*$", re.MULTILINE)

@@ -13,6 +13,7 @@ def finding_of_fault(error: KernelFault, case: str, package: Path) -> Finding:
     """The finding, with the package's own lines on the way to the fault."""
     fault = error.fault
     own = [line for line in fault.lines if line.file.is_relative_to(package)]
+    own = [line for line in own if line.file.suffix == ".cpp"] or own  # and not what a given header does for it
     place = f"{_place(own[-1])} " if own else ""
     lines = (f"the other chunk is at {_shown(fault.other)}",) if fault.other else ()
     frames = dict.fromkeys(map(_shown, own))

@@ -9,7 +9,8 @@ checked one has let that function through.
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import cache, wraps
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -30,6 +31,7 @@ from ..source.languages import language_of_target
 from . import parts
 from .packages import SOLUTION_NAME, program
 
+AT_ONCE = 2  # compilers
 KEPT = ROOT / ".tiny-llm" / "kernels"  # what is built, by its content
 _fast = False
 _timed = False
@@ -37,12 +39,12 @@ _let_through: set[tuple[str, str]] = set()  # texts and functions that a checked
 
 
 class KernelFault(Exception):
-    """A kernel touches memory that it must not, or ends as it must not. `about` says so without indices and lines."""
+    """A kernel touches memory that it must not, or ends as it must not; `about` is how two faults are compared."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.what)
         self.fault = fault
-        self.about = fault.about
+        self.about = fault.what
 
 
 class NotBuilt(Exception):
@@ -130,6 +132,21 @@ def solved_part(target: Target) -> str:
     if region is None:
         raise DoesNotApply(f"there is no part {target}")
     return region
+
+
+def prepare(programs: Iterable[Callable[..., Any]]) -> None:
+    """Build what some programs of `with_lines` need, two at a time; what does not compile says so when it runs."""
+
+    def make(target: Target, lines: str) -> None:
+        file = SOLUTION / target.file
+        text = parts.with_part(file.read_text(encoding="utf-8"), target, lines)
+        with suppress(NotBuilt):
+            built(Source(text, file), checked=True)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for part in (getattr(program, "part", None) for program in programs):
+            if part:
+                pool.submit(make, *part)
 
 
 def patched(task: Task, edits: Sequence[Edit], package: str) -> Callable[..., Any]:

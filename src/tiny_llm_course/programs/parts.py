@@ -41,12 +41,15 @@ def with_exchanges(package: str, file: str, text: str) -> str:
 
 
 def with_part(text: str, target: Target, lines: str) -> str:
-    """A file's text with other lines as one of its parts; as it is if there is no such part."""
+    """A file's text with other lines as one of its parts; as it is if there is no such part.
+
+    What follows the part is still told by the lines that it has in the file.
+    """
     span = language_of_target(target).span(text, target.name)
     if span is None:
         return text
     all_lines = text.split("\n")
-    all_lines[span[0] - 1 : span[1]] = lines.split("\n")
+    all_lines[span[0] - 1 : span[1]] = [*lines.split("\n"), f"#line {span[1] + 1}"]
     return "\n".join(all_lines)
 
 

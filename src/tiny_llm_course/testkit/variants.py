@@ -141,15 +141,12 @@ class Variants:
     def patched(self, name: str, edits: Sequence[Edit]) -> Program:
         """The solution with changes in its text; a DoesNotApply, with the name, if one does not fit."""
         try:
-            made: Program = self._patched(name, edits)
+            if not self.task.target.is_python:
+                return kernels.patched(self.task, edits, self.package)
+            made: Program = patched(self.task.target, edits, self.package, name)
         except DoesNotApply as error:
             raise DoesNotApply(f"the change {name}: {error}") from error
         return made
-
-    def _patched(self, name: str, edits: Sequence[Edit]) -> Program:
-        if self.task.target.is_python:
-            return patched(self.task.target, edits, self.package, name)
-        return kernels.patched(self.task, edits, self.package)
 
     @cached_property
     def solution(self) -> Variant:

@@ -40,16 +40,17 @@ static void swiglu(const float* gate, const float* up, float* y, int n) {
   for (; i < n; ++i) y[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
 }
 
-void run_layer(const Layer& layer, const float* x, float* y, int batch, int length, float* keys, float* values,
-               int offset, int room, bool int8) {
+void run_layer(const Layer& layer, const float* x, float* y, int batch, int length, Cache& cache, int offset,
+               bool int8) {
   const int rows = batch * length, dims = layer.head_dim, group = layer.heads / layer.kv_heads;
   const int64_t hidden = layer.hidden, width = layer.width, q_size = layer.heads * dims, kv_size = layer.kv_heads * dims;
   const int64_t qkv_size = q_size + 2 * kv_size;
   std::vector<float> normed(rows * hidden), qkv(rows * qkv_size), attended(rows * q_size), product(rows * hidden),
       gate_up(rows * 2 * width), gated(rows * width);
-  auto place = [&](int64_t row, int64_t kv_head) {  // where row's key or value stands, and before it those of its text
-    return ((row / length * layer.kv_heads + kv_head) * room + offset + row % length) * dims;
-  };
+  for (auto* kept : {&cache.keys, &cache.values}) {
+    kept->resize(batch * layer.kv_heads);
+    for (auto& head : *kept) head.resize(int64_t(offset + length) * dims);
+  }
 
   // Queries, keys and values.
   pool().run(rows, 1, [&](int first, int last) {
@@ -61,15 +62,16 @@ void run_layer(const Layer& layer, const float* x, float* y, int batch, int leng
       float* row = &qkv[r * qkv_size];
       if (layer.qkv_bias)
         for (int i = 0; i < qkv_size; ++i) row[i] += layer.qkv_bias[i];
-      const int64_t position = (offset + r % length) * (dims / 2);
+      const int64_t position = offset + r % length, angles = position * (dims / 2);
       for (int h = 0; h < layer.heads + layer.kv_heads; ++h) {
         const float* weight = h < layer.heads ? layer.q_norm : layer.k_norm;
         if (weight) norm(row + h * dims, weight, layer.eps, row + h * dims, dims);
-        turn(row + h * dims, layer.cos + position, layer.sin + position, dims);
+        turn(row + h * dims, layer.cos + angles, layer.sin + angles, dims);
       }
       for (int h = 0; h < layer.kv_heads; ++h) {
-        std::copy_n(row + q_size + h * dims, dims, keys + place(r, h));
-        std::copy_n(row + q_size + kv_size + h * dims, dims, values + place(r, h));
+        const int64_t head = r / length * layer.kv_heads + h;
+        std::copy_n(row + q_size + h * dims, dims, &cache.keys[head][position * dims]);
+        std::copy_n(row + q_size + kv_size + h * dims, dims, &cache.values[head][position * dims]);
       }
     }
   });
@@ -77,9 +79,10 @@ void run_layer(const Layer& layer, const float* x, float* y, int batch, int leng
   // Attention: each token and each group of heads for itself.
   pool().run(rows * layer.kv_heads, 1, [&](int first, int last) {
     for (int64_t i = first; i < last; ++i) {
-      const int64_t r = i / layer.kv_heads, h = i % layer.kv_heads, begin = place(r / length * length, h) - int64_t(offset) * dims;
-      attend(&qkv[r * qkv_size + h * group * dims], keys + begin, values + begin, &attended[r * q_size + h * group * dims],
-             group, dims, offset + int(r % length) + 1, 1 / std::sqrt(float(dims)));
+      const int64_t r = i / layer.kv_heads, h = i % layer.kv_heads, head = r / length * layer.kv_heads + h;
+      attend(&qkv[r * qkv_size + h * group * dims], cache.keys[head].data(), cache.values[head].data(),
+             &attended[r * q_size + h * group * dims], group, dims, offset + int(r % length) + 1,
+             1 / std::sqrt(float(dims)));
     }
   });
   multiply(layer.out, attended.data(), product.data(), rows, int8);

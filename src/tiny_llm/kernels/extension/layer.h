@@ -2,6 +2,7 @@
 // One layer of Qwen3 in one call: what stands between the products costs nothing but the numbers it touches.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 /// A quantized matrix, as `quantized.h` lays it out.
 struct Matrix {
@@ -25,9 +26,13 @@ struct Layer {
   const float *cos, *sin;              // of RoPE: positions x head_dim / 2
 };
 
-/// Reads `length` new tokens of each of `batch` rows, and writes their keys and values into the cache.
+/// One layer's keys and values: for each row and each of its kv_heads, tokens x head_dim.
+struct Cache {
+  std::vector<std::vector<float>> keys, values;  // a vector that grows by a token takes room for twice as many
+};
+
+/// Reads `length` new tokens of each of `batch` rows, and appends their keys and values to the first `offset`.
 ///
-/// x and y: batch x length x hidden. keys and values: batch x kv_heads x room x head_dim, of which each row has `offset`
-/// tokens before, and offset + length afterwards.
-void run_layer(const Layer& layer, const float* x, float* y, int batch, int length, float* keys, float* values,
-               int offset, int room, bool int8);
+/// x and y: batch x length x hidden.
+void run_layer(const Layer& layer, const float* x, float* y, int batch, int length, Cache& cache, int offset,
+               bool int8);

@@ -3,7 +3,6 @@
 
 #include <stdexcept>
 
-#include "layer.h"
 #include "mlx/allocator.h"
 #include "mlx/backend/cpu/encoder.h"
 #include "mlx/ops.h"
@@ -67,6 +66,7 @@ class QuantizedMatmul : public OnCpu {
 class FusedLayer : public OnCpu {
  public:
   struct Settings {
+    std::shared_ptr<Cache> cache;
     int offset, head_dim, group_size;
     float eps;
     bool int8;
@@ -78,31 +78,22 @@ class FusedLayer : public OnCpu {
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
-    for (int i : {1, 2}) take_over(inputs[i], outputs[i]);
-    later([in = weak(inputs), out = weak(outputs), set = settings]() mutable {
+    later([in = weak(inputs), out = mx::array::unsafe_weak_copy(outputs[0]), set = settings]() mutable {
       auto floats = [&](int i) { return in[i].size() ? in[i].data<float>() : nullptr; };
       auto quantized = [&](int i) { return matrix(in[i], in[i + 1], in[i + 2], set.group_size); };
       Layer layer{};
-      layer.hidden = in[0].shape(2), layer.kv_heads = in[1].shape(1), layer.head_dim = set.head_dim, layer.eps = set.eps;
-      layer.input_norm = floats(3), layer.mlp_norm = floats(4), layer.q_norm = floats(5), layer.k_norm = floats(6);
-      layer.qkv_bias = floats(7), layer.cos = floats(8), layer.sin = floats(9);
-      layer.qkv = quantized(10), layer.out = quantized(13), layer.gate_up = quantized(16), layer.down = quantized(19);
+      layer.input_norm = floats(1), layer.mlp_norm = floats(2), layer.q_norm = floats(3), layer.k_norm = floats(4);
+      layer.qkv_bias = floats(5), layer.cos = floats(6), layer.sin = floats(7);
+      layer.qkv = quantized(8), layer.out = quantized(11), layer.gate_up = quantized(14), layer.down = quantized(17);
+      layer.hidden = in[0].shape(2), layer.head_dim = set.head_dim, layer.eps = set.eps;
       layer.heads = layer.out.inputs / set.head_dim, layer.width = layer.down.inputs;
-      run_layer(layer, in[0].data<float>(), out[0].data<float>(), in[0].shape(0), in[0].shape(1), out[1].data<float>(),
-                out[2].data<float>(), set.offset, out[1].shape(2), set.int8);
+      layer.kv_heads = (layer.qkv.outputs / set.head_dim - layer.heads) / 2;
+      run_layer(layer, in[0].data<float>(), out.data<float>(), in[0].shape(0), in[0].shape(1), *set.cache, set.offset,
+                set.int8);
     });
   }
 
  private:
-  /// The cache goes on in the memory that it has; whoever else holds it keeps it as it is, and then it is copied.
-  void take_over(const mx::array& cache, mx::array& next) {
-    if (cache.is_donatable()) return next.copy_shared_buffer(cache);
-    next.set_data(mx::allocator::malloc(next.nbytes()));
-    later([from = mx::array::unsafe_weak_copy(cache), to = mx::array::unsafe_weak_copy(next)]() mutable {
-      std::copy_n(from.data<float>(), from.size(), to.data<float>());
-    });
-  }
-
   Settings settings;
 };
 
@@ -116,11 +107,11 @@ mx::array quantized_matmul(const mx::array& x, const mx::array& packed, const mx
                    {row_major(x), row_major(packed), row_major(scales), row_major(biases)});
 }
 
-std::vector<mx::array> layer(const mx::array& x, const mx::array& keys, const mx::array& values,
-                             const std::vector<mx::array>& weights, int offset, int head_dim, float eps, int group_size,
-                             bool int8) {
-  std::vector<mx::array> inputs{row_major(x), keys, values};
+mx::array layer(const mx::array& x, const std::vector<mx::array>& weights, std::shared_ptr<Cache> cache,
+                const mx::array& before, int offset, int head_dim, float eps, int group_size, bool int8) {
+  std::vector<mx::array> inputs{row_major(x)};
   inputs.insert(inputs.end(), weights.begin(), weights.end());
-  return mx::array::make_arrays({x.shape(), keys.shape(), values.shape()}, {mx::float32, mx::float32, mx::float32},
-                                std::make_shared<FusedLayer>(FusedLayer::Settings{offset, head_dim, group_size, eps, int8}), inputs);
+  inputs.push_back(before);
+  FusedLayer::Settings settings{std::move(cache), offset, head_dim, group_size, eps, int8};
+  return mx::array(x.shape(), mx::float32, std::make_shared<FusedLayer>(settings), inputs);
 }
