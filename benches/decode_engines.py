@@ -157,12 +157,12 @@ class LlamaCpp:
 
 def llama_cpp(folder: Path, threads: int = 2) -> tuple[LlamaCpp, str]:
     """llama.cpp. Its model is made once: random weights in `folder`."""
-    from importlib.metadata import version
+    import llama_cpp as api
 
     file = folder / "qwen3-0.6b-random-q4_0.gguf"
     if not file.exists():
         _write_gguf(file)
-    return LlamaCpp(file, threads), f"llama.cpp (llama-cpp-python {version('llama-cpp-python')}), Q4_0"
+    return LlamaCpp(file, threads), f"llama.cpp (llama-cpp-python {api.__version__}), Q4_0"
 
 
 def _write_gguf(file: Path) -> None:

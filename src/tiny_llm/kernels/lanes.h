@@ -38,13 +38,13 @@ inline Floats all(float number) { return number - Floats{}; }
 /// Small whole numbers as floats.
 inline Floats to_floats(Words v) { return __builtin_convertvector((Ints)v, Floats); }
 
-/// The sum of the lanes, in pairs.
+/// The sum of the lanes.
 inline float sum(Floats v) {
-  float lane[LANES];
-  std::memcpy(lane, &v, sizeof v);
-  for (int half = LANES / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
-  return lane[0];
+  typedef float Four __attribute__((vector_size(16)));
+  Four parts[LANES / 4];
+  std::memcpy(parts, &v, sizeof v);
+  for (int i = 1; i < LANES / 4; ++i) parts[0] += parts[i];
+  return (parts[0][0] + parts[0][2]) + (parts[0][1] + parts[0][3]);
 }
 
 /// a . b, each of n numbers.
@@ -63,7 +63,8 @@ inline Floats exp(Floats x) {
   x = x > all(88.0f) ? all(88.0f) : x;
   // x = n ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 leaves no room for a fraction: it rounds.
   const Floats n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
-  const Floats r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts, so that n times the first is exact
+  // ln 2 comes in two parts, so that n times the first is exact.
+  const Floats r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
   Floats series = all(1.0f / 5040);
   for (float factor : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f}) series = series * r + factor;
   return series * (Floats)((__builtin_convertvector(n, Ints) + 127) << 23);  // 2^n is its exponent's bits

@@ -91,7 +91,8 @@ def run(source: Path, function: str, arguments: Sequence[Any]) -> list[np.ndarra
     library = source.parent / ".build" / f"{source.stem}.so"
     if not library.is_file():
         raise RuntimeError(f"{library.name} is not built: pdm run build-ext")
-    made, passed = [], []
+    made: list[np.ndarray[Any, Any]] = []
+    passed: list[Any] = []
     for argument in arguments:
         array = np.empty(argument.shape, argument.dtype) if isinstance(argument, Result) else argument
         if isinstance(argument, Result):

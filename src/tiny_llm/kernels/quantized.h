@@ -94,7 +94,7 @@ inline float prepare_scales(const void* scales, const void* biases, int scale_ty
 
 /// The scales of one block, each in the lanes of its words: a group may be shorter than a block.
 inline Floats scales_of_block(const float* scales, int block, int group_size) {
-  if (group_size >= BLOCK) return all(scales[block * BLOCK / group_size]);
+  if (group_size >= BLOCK) return all(scales[block >> group_size / BLOCK / 2]);  // a group has 1, 2 or 4 blocks
   Floats spread{};
   for (int lane = 0; lane < LANES; ++lane) spread[lane] = scales[(block * BLOCK + lane * PER_WORD) / group_size];
   return spread;

@@ -13,7 +13,8 @@ NB_MODULE(_kernels, module) {
   nb::module_::import_("mlx.core");  // it knows what an array is
   // A capsule and no class: two packages of the course may be loaded side by side, and a class can be known only once.
   module.def("new_cache", [] {
-    return nb::capsule(new SharedCache(new Cache), [](void* cache) noexcept { delete static_cast<SharedCache*>(cache); });
+    auto end = [](void* cache) noexcept { delete static_cast<SharedCache*>(cache); };
+    return nb::capsule(new SharedCache(new Cache), end);
   });
   module.def("quantized_matmul", &quantized_matmul, "x"_a, "packed"_a, "scales"_a, "biases"_a, "group_size"_a,
              "int8"_a);

@@ -19,7 +19,8 @@ void multiply(const Matrix& w, const float* x, float* y, int rows, bool int8);
 struct Layer {
   int hidden, heads, kv_heads, head_dim, width;
   float eps;
-  Matrix qkv, out, gate_up, down;    // the rows of q, k and v below each other, as all read the same x; gate and up, too
+  // The rows of q, k and v stand below each other, as all read the same x; so do those of gate and up.
+  Matrix qkv, out, gate_up, down;
   const float *input_norm, *mlp_norm;  // hidden
   const float *q_norm, *k_norm;        // head_dim (Qwen3)
   const float* qkv_bias;               // (heads + 2 kv_heads) * head_dim (Qwen2.5)

@@ -35,13 +35,10 @@ std::vector<mx::array> weak(const std::vector<mx::array>& arrays) {
   return copies;
 }
 
-int scale_type(const mx::array& scales) {
-  return scales.dtype() == mx::float32 ? 0 : scales.dtype() == mx::float16 ? 1 : 2;
-}
-
 Matrix matrix(const mx::array& packed, const mx::array& scales, const mx::array& biases, int group_size) {
-  return {packed.data<uint32_t>(), scales.data<void>(),           biases.data<void>(), packed.shape(0),
-          packed.shape(1) * 8,     group_size, scale_type(scales)};
+  const int outputs = packed.shape(0), inputs = packed.shape(1) * 8;
+  const int type = scales.dtype() == mx::float32 ? 0 : scales.dtype() == mx::float16 ? 1 : 2;
+  return {packed.data<uint32_t>(), scales.data<void>(), biases.data<void>(), outputs, inputs, group_size, type};
 }
 
 class QuantizedMatmul : public OnCpu {
@@ -52,9 +49,9 @@ class QuantizedMatmul : public OnCpu {
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
-    later([in = weak(inputs), out = mx::array::unsafe_weak_copy(outputs[0]), group = group_size, int8 = int8]() mutable {
+    later([in = weak(inputs), out = weak(outputs), group = group_size, int8 = int8]() mutable {
       const Matrix w = matrix(in[1], in[2], in[3], group);
-      multiply(w, in[0].data<float>(), out.data<float>(), int(in[0].size() / w.inputs), int8);
+      multiply(w, in[0].data<float>(), out[0].data<float>(), int(in[0].size() / w.inputs), int8);
     });
   }
 
@@ -78,7 +75,7 @@ class FusedLayer : public OnCpu {
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
-    later([in = weak(inputs), out = mx::array::unsafe_weak_copy(outputs[0]), set = settings]() mutable {
+    later([in = weak(inputs), out = weak(outputs), set = settings]() mutable {
       auto floats = [&](int i) { return in[i].size() ? in[i].data<float>() : nullptr; };
       auto quantized = [&](int i) { return matrix(in[i], in[i + 1], in[i + 2], set.group_size); };
       Layer layer{};
@@ -88,7 +85,7 @@ class FusedLayer : public OnCpu {
       layer.hidden = in[0].shape(2), layer.head_dim = set.head_dim, layer.eps = set.eps;
       layer.heads = layer.out.inputs / set.head_dim, layer.width = layer.down.inputs;
       layer.kv_heads = (layer.qkv.outputs / set.head_dim - layer.heads) / 2;
-      run_layer(layer, in[0].data<float>(), out.data<float>(), in[0].shape(0), in[0].shape(1), *set.cache, set.offset,
+      run_layer(layer, in[0].data<float>(), out[0].data<float>(), in[0].shape(0), in[0].shape(1), *set.cache, set.offset,
                 set.int8);
     });
   }

@@ -43,8 +43,8 @@ static void swiglu(const float* gate, const float* up, float* y, int n) {
 void run_layer(const Layer& layer, const float* x, float* y, int batch, int length, Cache& cache, int offset,
                bool int8) {
   const int rows = batch * length, dims = layer.head_dim, group = layer.heads / layer.kv_heads;
-  const int64_t hidden = layer.hidden, width = layer.width, q_size = layer.heads * dims, kv_size = layer.kv_heads * dims;
-  const int64_t qkv_size = q_size + 2 * kv_size;
+  const int64_t hidden = layer.hidden, width = layer.width;
+  const int64_t q_size = layer.heads * dims, kv_size = layer.kv_heads * dims, qkv_size = q_size + 2 * kv_size;
   std::vector<float> normed(rows * hidden), qkv(rows * qkv_size), attended(rows * q_size), product(rows * hidden),
       gate_up(rows * 2 * width), gated(rows * width);
   for (auto* kept : {&cache.keys, &cache.values}) {
@@ -54,7 +54,8 @@ void run_layer(const Layer& layer, const float* x, float* y, int batch, int leng
 
   // Queries, keys and values.
   pool().run(rows, 1, [&](int first, int last) {
-    for (int64_t r = first; r < last; ++r) norm(x + r * hidden, layer.input_norm, layer.eps, &normed[r * hidden], hidden);
+    for (int64_t r = first; r < last; ++r)
+      norm(x + r * hidden, layer.input_norm, layer.eps, &normed[r * hidden], hidden);
   });
   multiply(layer.qkv, normed.data(), qkv.data(), rows, int8);
   pool().run(rows, 1, [&](int first, int last) {
