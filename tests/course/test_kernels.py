@@ -124,8 +124,9 @@ def test_what_is_optional_is_not_asked_for(course):
 
 
 def test_what_is_optional_comes_last(course):
-    ((_, board),) = course("status", sum="solved", mean="return;")
-    assert "Next: 1.1.1 Sum: written, not graded yet" in board
+    ((_, board),) = course("status", mean="return;")
+    assert "    ~ 1.1.3 Mean: written, not graded yet\n" in board
+    assert "Next: write 1.1.1 Sum, " in board
     assert "20 min to go" in board
 
 
