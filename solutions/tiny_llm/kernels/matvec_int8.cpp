@@ -43,7 +43,7 @@ extern "C" void matvec_int8(const float* x, const uint32_t* packed, const void* 
                             int outputs, int inputs, int group_size, int scale_type) {
   // --- your code: matvec_int8
   const Rounded rounded(x, inputs, group_size);
-  const int words = inputs / PER_WORD, groups = inputs / group_size;
+  const int words = inputs / PER_WORD, groups = inputs / group_size, whole = words / LANES;  // whole blocks
   pool().run(outputs, std::max(16, outputs / 32), [&](int first, int last) {
     std::vector<float> scaled(groups + LANES);  // of one row, each with the scale of x; and zeros
     for (int64_t o = first; o < last; ++o) {
@@ -51,12 +51,15 @@ extern "C" void matvec_int8(const float* x, const uint32_t* packed, const void* 
       const float added = prepare_scales(scales, biases, scale_type, o, groups, rounded.scales.data(),
                                          rounded.sums.data(), scaled.data());
       Floats total{};
-      for (int block = 0; block * LANES < words; ++block) {
-        __builtin_prefetch(row + block * LANES + 512);
-        const Words word = words_of_block(row + block * LANES, words - block * LANES);
+      auto add = [&](int block, Words word) {
         const Ints dot = dot_of_words(word, rounded.values.data() + block * BLOCK);
         total += __builtin_convertvector(dot, Floats) * scales_of_block(scaled.data(), block, group_size);
+      };
+      for (int block = 0; block < whole; ++block) {
+        __builtin_prefetch(row + block * LANES + 512);
+        add(block, load<Words>(row + block * LANES));
       }
+      if (words > whole * LANES) add(whole, words_of_block(row + whole * LANES, words - whole * LANES));
       y[o] = sum(total) + added;
     }
   });
