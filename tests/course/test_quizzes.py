@@ -1,6 +1,9 @@
 """The quizzes of the book: what they are made of, and what they refuse."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -10,6 +13,7 @@ from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.dev.book.questions import OfMeasurement, OfMessage, OfProgram, Option, Record
 from tiny_llm_course.dev.book.quizzes import load_quiz, numbers, quiz_parts
 from tiny_llm_course.dev.lacking import QUESTIONS
+from tiny_llm_course.paths import ROOT
 from tiny_llm_course.testkit.variants import Variants
 
 DAYS = [day for day in load_course().days() if not day.is_open]
@@ -35,6 +39,18 @@ def choice(value: int, *mistakes: str, known: Variants | None = None) -> list[tu
 @pytest.mark.parametrize("day", DAYS, ids=lambda day: day.name)
 def test_every_day_has_a_quiz(day: Day) -> None:
     assert len(load_quiz(day).questions) in QUESTIONS
+
+
+def test_quizzes_are_found_wherever_they_are_asked_for(tmp_path) -> None:
+    """Python does not look for modules in the checkout itself, when `pdm run quiz` starts it."""
+    code = """
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.dev.book.quizzes import load_quiz
+for day in load_course().days():
+    day.is_open or load_quiz(day)
+"""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONSAFEPATH": "1"}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
 
 
 def test_generated_quizzes_are_current() -> None:

@@ -23,12 +23,12 @@ STUBS = stub_package(SOLUTION, load_course())
 STUBS_OF_THE_FIXTURE = stub_package(
     FIXTURE / "solutions" / "tiny_llm", load_course(FIXTURE / REGISTRY.relative_to(ROOT))
 )
-TARGETS = [task.target for task in load_course().tasks()]
+TARGETS = [task.target for task in load_course().tasks() if task.target.is_python]
 REMARKS = ["", "# mine", "def mine():\n    return 'ü'", "x = 1; y = 2", "\f", "    ", "'''text\n  of two lines'''"]
 
 
 def text_of(folder: Path, target: Target) -> str:
-    return (folder / f"{target.module}.py").read_text(encoding="utf-8")
+    return (folder / target.file).read_text(encoding="utf-8")
 
 
 def blocks(source: str) -> list[tuple[str, str]]:
@@ -56,20 +56,20 @@ def test_all_else_stays_byte_for_byte(target, remarks, end, bom, head):
     parts = blocks(text_of(SOLUTION, target))
     parts = parts if head else [part for part in parts if part[0]]  # then a definition is the first line
     around = [(name, f"{text}\n{remark}") for (name, text), remark in zip(parts, remarks, strict=False)]
-    stub = dict(blocks(STUBS[f"{target.module}.py"]))[target.name]
+    stub = dict(blocks(STUBS[target.file]))[target.name]
     mine = dict(parts)[target.name]
     source = "\n".join(text for _, text in around)
     wanted = "\n".join(stub + text[len(mine) :] if name == target.name else text for name, text in around)
     source, wanted = (bom + text.replace("\n", end) for text in (source, wanted))
-    result, missing = reset_target(source, STUBS[f"{target.module}.py"], target.name)
+    result, missing = reset_target(source, STUBS[target.file], target.name)
     assert (result.encode(), missing) == (wanted.encode(), "")
-    assert reset_target(result, STUBS[f"{target.module}.py"], target.name) == (result, ""), "once is enough"
+    assert reset_target(result, STUBS[target.file], target.name) == (result, ""), "once is enough"
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_a_solved_file_with_every_target_reset_holds_the_stubs(target):
     """Each target by itself, also when it was deleted before: its stub is what the generator made."""
-    stub = STUBS[f"{target.module}.py"]
+    stub = STUBS[target.file]
     for deleted in (False, True):
         source = text_of(SOLUTION, target)
         if deleted:

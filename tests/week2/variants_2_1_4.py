@@ -220,6 +220,7 @@ known.change(
 )
 
 
+@known.accepted("loop")
 def loop(model, prompt, max_tokens, *, eos_ids=(), context_length=None, sampler=greedy):
     if not prompt or (context_length is not None and len(prompt) > context_length):
         raise ValueError(f"a prompt of {len(prompt)} tokens")
@@ -278,9 +279,6 @@ def one_call_too_many(model, prompt, max_tokens, *, eos_ids=(), context_length=N
             logits = model(mx.array([[token]]), caches)
 
     return following(list(prompt))
-
-
-known.accepted("loop")(loop)
 
 
 @known.accepted("two-functions-in-one")

@@ -10,6 +10,7 @@ import mlx.core as mx
 from ...course.nouns import Day
 from ...course.places import name_of, quiz_path
 from ...course.registry import Course
+from ...paths import make_importable
 from .parts import Parts
 from .questions import Answer, OfMeasurement, OfMessage, OfProgram, Option, Question, Reading
 
@@ -64,6 +65,7 @@ def quiz_parts(course: Course) -> Parts:
 
 def load_quiz(day: Day) -> Quiz:
     """The questions of a day."""
+    make_importable()
     quiz = runpy.run_path(str(quiz_path(day)))["quiz"]
     assert isinstance(quiz, Quiz)
     return quiz
