@@ -20,10 +20,11 @@ from functools import cache
 from pathlib import Path
 
 RUNTIME = Path(__file__).parent / "runtime"
+MOST = 500  # libraries that are kept, about 0.3 MB each
 UNIT = "unit.cpp"  # what is compiled: a source between a head and a tail
 COMMON = ("-std=c++17", "-fPIC", "-pthread")
 # All other names are the library's own: it must call our memcpy and our allocator, and nobody else must.
-LINUX_LINK, MAC_LINK = (f"-Wl,--version-script={RUNTIME / 'exports.map'}",), ("-Wl,-exported_symbol,_watch*",)
+LINUX_LINK, MAC_LINK = (f"-Wl,--version-script={RUNTIME / 'exports.map'}", "-ldl"), ("-Wl,-exported_symbol,_watch*",)
 EVERYWHERE, WATCHED = ("memory", "run"), ("compiler", "allocator")  # files of the runtime
 FUNCTION = re.compile(r'^[ \t]*extern\s+"C"\s+void\s+(?P<name>\w+)\s*\((?P<parameters>[^()]*)\)\s*\{', re.MULTILINE)
 
@@ -71,6 +72,7 @@ def build(source: Source, compiler: Sequence[str], kept: Path, checked: bool) ->
     )
     library = kept / key / "library.so"
     if library.is_file():
+        os.utime(library.parent)  # so that it is not among those that go
         return library
     callable_ = "".join(f"WATCH_CALLABLE({name})\n" for name in source.functions)
     head = _head(tuple(compiler), checked, kept)
@@ -82,6 +84,7 @@ def build(source: Source, compiler: Sequence[str], kept: Path, checked: bool) ->
 def _made(library: Path, text: str, compiling: list[str], linking: list[str], runtime: Sequence[Path]) -> None:
     """Compile, link, and put the folder in its place whole: another process may be making the same."""
     library.parent.parent.mkdir(parents=True, exist_ok=True)
+    _forget_old(library.parent.parent)
     with tempfile.TemporaryDirectory(dir=library.parent.parent) as scratch:
         new = Path(scratch) / "new"
         new.mkdir()
@@ -90,6 +93,7 @@ def _made(library: Path, text: str, compiling: list[str], linking: list[str], ru
         _run([*linking, str(new / "unit.o"), *map(str, runtime), "-o", str(new / library.name)])
         if sys.platform == "darwin" and shutil.which("dsymutil"):  # else the lines would stay behind in unit.o
             _run(["dsymutil", str(new / library.name)])
+        (new / "unit.o").unlink()
         with suppress(OSError):  # another process has made it meanwhile
             os.replace(new, library.parent)
 
@@ -117,6 +121,16 @@ def _head(compiler: tuple[str, ...], checked: bool, kept: Path) -> Path:
 
 def _linking() -> tuple[str, ...]:
     return MAC_LINK if sys.platform == "darwin" else LINUX_LINK
+
+
+def _forget_old(kept: Path) -> None:
+    """Leave the libraries that were used last."""
+    made = [file.parent for file in kept.glob("*/library.so")]
+    if len(made) > MOST:
+        with suppress(OSError):  # another process forgets it, too
+            made.sort(key=lambda folder: folder.stat().st_mtime)
+        for folder in made[: len(made) - MOST // 2]:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @cache

@@ -13,7 +13,7 @@ from pathlib import Path
 from .building import RUNTIME, UNIT, Source
 
 DEPTH = 12  # runtime/run.cpp
-OUTSIDE, INTO_INPUT, UNWRITTEN_READ, RACE, SIGNAL, THROWN, UNWRITTEN = range(1, 8)
+OUTSIDE, INTO_INPUT, UNWRITTEN_READ, RACE, SIGNAL, THROWN, UNWRITTEN, ENDLESS = range(1, 9)
 DOES = {0: "reads", 1: "writes", 2: "changes", -1: "touches"}
 OWN = [file.name for file in RUNTIME.iterdir()]  # the runtime's lines are nobody's fault
 SIGNALS = {
@@ -84,6 +84,8 @@ def fault_of(report: Report, function: str, source: Source, library: Path) -> Fa
     elif report.fault == RACE:
         done = DOES[report.other_touched]
         what = f"{does} {element if name else 'shared memory'} in one chunk, and another chunk {done} it: a race"
+    elif report.fault == ENDLESS:
+        what = "seems not to end: it has touched memory 20 million times"
     elif report.fault == INTO_INPUT:
         what = f"{does} {element}, which is an input"
     elif report.fault == UNWRITTEN_READ:

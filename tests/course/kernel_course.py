@@ -1,4 +1,4 @@
-"""A course of three tasks in C++, made in a folder: two parts of one file, which call each other, and an optional one."""
+"""A course of three kernels, made in a folder: two parts of one file, one calling the other, and an optional one."""
 
 from pathlib import Path
 
@@ -170,15 +170,14 @@ def write_course(root: Path, **written: str) -> Path:
             head.replace("{shape}", shape).replace("{other}", other) + known
         )
     for package, parts in (("src", learners), ("solutions", SOLVED)):
+        sums = SUMS.replace("SUM", parts["sum"], 1).replace("EVERY", parts["sums"])
         files |= {
             f"{package}/tiny_llm/__init__.py": '"""A package."""\n',
             f"{package}/tiny_llm/kernels/__init__.py": '"""Kernels."""\n',
             f"{package}/tiny_llm/kernels/native.py": (given / "native.py").read_text(encoding="utf-8"),
             f"{package}/tiny_llm/kernels/pool.h": (given / "pool.h").read_text(encoding="utf-8"),
             f"{package}/tiny_llm/kernels/ours.py": OURS,
-            f"{package}/tiny_llm/kernels/sums.cpp": SUMS.replace("SUM", parts["sum"], 1).replace(
-                "EVERY", parts["sums"]
-            ),
+            f"{package}/tiny_llm/kernels/sums.cpp": sums,
             f"{package}/tiny_llm/kernels/mean.cpp": MEAN.replace("MEAN", parts["mean"]),
             f"{package}/tiny_llm/kernels/build.py": "# There is nothing to build but the kernels themselves.\n",
         }

@@ -1,4 +1,6 @@
 // Runs a kernel, and ends the run at the first access that is wrong.
+#include <dlfcn.h>
+
 #include <csetjmp>
 #include <csignal>
 #include <cstdio>
@@ -10,7 +12,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include <pthread.h>
 #if defined(__APPLE__)
 #include <sys/ucontext.h>
 #else
@@ -23,8 +24,9 @@
 #define SHOWN extern "C" __attribute__((visibility("default")))
 
 namespace {
-enum Fault : int32_t { NONE, OUTSIDE, INTO_INPUT, UNWRITTEN_READ, RACE, SIGNAL, THROWN, UNWRITTEN };
+enum Fault : int32_t { NONE, OUTSIDE, INTO_INPUT, UNWRITTEN_READ, RACE, SIGNAL, THROWN, UNWRITTEN, ENDLESS };
 constexpr int DEPTH = 12;  // calls that are remembered
+constexpr int64_t ENOUGH = 20'000'000;  // touches after which a run will not end: seconds of it
 
 struct Report {
     int32_t fault;
@@ -46,7 +48,10 @@ Report report;
 bool running = false;
 bool watched = false;        // the compiler has made calls: this is no fast build
 int64_t loops = 0;           // that have begun
+int64_t touches = 0;         // in this run
 int64_t chunk_now = -1;      // the chunk that runs
+const char* loop_frame = nullptr;  // the stack of whoever began the loop, from here
+const char* loop_stack = nullptr;  // to here
 std::unordered_map<uintptr_t, Mark>* elsewhere;  // the marks of memory that is in no block, such as a variable
 std::recursive_mutex mutex;
 
@@ -117,13 +122,28 @@ bool races(Mark& mark, const Block* block, const char* byte, Touch how, const vo
     return false;
 }
 
-// Whether an address is in the part of the stack that this thread has used since it began to run the kernel.
-bool is_private(const char* address) {
-    return address >= static_cast<char*>(__builtin_frame_address(0)) && address < lane->stack;
+// Whether an address that is in no block is one that all chunks see: a variable of whoever began the loop, or one of the
+// library's own. What is thread_local is neither.
+bool is_shared(const char* address) {
+    if (address >= loop_frame && address < loop_stack) return true;
+    static uintptr_t page = 0;
+    static bool in_library = false;
+    if (uintptr_t(address) >> 12 != page) {
+        Dl_info its, own;
+        page = uintptr_t(address) >> 12;
+        in_library = dladdr(address, &its) && dladdr(reinterpret_cast<void*>(&drop_buffers), &own);
+        in_library = in_library && its.dli_fbase == own.dli_fbase;
+    }
+    return in_library;
 }
 
 // Whether the touch is wrong; then the report says so.
 bool is_wrong(const char* first, size_t bytes, Touch how, const void* at) {
+    if (++touches > ENOUGH) {
+        note(ENDLESS, nullptr, first, how, at);
+        report.count = touches;
+        return true;
+    }
     Block* block = block_at(first);
     if (!block) block = block_at(first + bytes - 1);
     if (block) {
@@ -149,7 +169,7 @@ bool is_wrong(const char* first, size_t bytes, Touch how, const void* at) {
     }
     if (chunk_now < 0 || how == ATOMIC || !lane || (block && block->use == INPUT)) return false;
     if (!block) {
-        if (is_private(first)) return false;
+        if (!is_shared(first)) return false;
         for (size_t i = 0; i < bytes; ++i)
             if (races((*elsewhere)[uintptr_t(first + i)], nullptr, first + i, how, at)) return true;
         return false;
@@ -279,12 +299,14 @@ void leave() {
 
 // A loop whose chunks may run at the same time. Each has a thread, so that what is thread_local is its own.
 extern "C" void watch_chunks(int64_t chunks, void (*body)(void*, int64_t), void* context) {
-    if (chunk_now >= 0) {  // a loop within a chunk
+    if (chunk_now >= 0 || !lane) {  // a loop within a chunk, or in a thread of the kernel's own
         for (int64_t i = 0; i < chunks; ++i) body(context, i);
         return;
     }
     ++loops;
     Lane* const caller = lane;
+    loop_frame = static_cast<char*>(__builtin_frame_address(0));
+    loop_stack = caller->stack;
     std::unordered_map<uintptr_t, Mark> marks;
     elsewhere = &marks;
     bool ended = false;
@@ -322,6 +344,7 @@ SHOWN const void* watch_run(void (*kernel)(void**), void** arguments) {
     in_runtime = false;
     report = Report();
     chunk_now = -1;
+    touches = 0;
     watched = false;
     running = true;
     take_signals(true);

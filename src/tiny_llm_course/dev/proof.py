@@ -169,7 +169,8 @@ def _size_problems(variants: Variants) -> list[str]:
     if variants.size is None:
         return [] if variants.untimed else ["nothing says what compare times: known.sized, or known.not_timed"]
     try:
-        mx.eval(variants.size.build(program(variants.task.program, SOLUTION_NAME))())
+        with kernels.timed():
+            mx.eval(variants.size.build(program(variants.task.program, SOLUTION_NAME))())
     except Exception as error:
         return [f"the solution raises {type(error).__name__} on {variants.size.words}: {error}"]
     return []

@@ -13,8 +13,8 @@ from ..course.registry import load_course
 from ..course.requirements import missing
 from ..learner import progress
 from ..paths import LEARNER, ROOT
-from ..programs.kernels import AT_ONCE, NotBuilt, built, solved_part
-from ..programs.parts import with_part
+from ..programs.kernels import AT_ONCE, NotBuilt, built
+from ..programs.parts import solved_part, with_part
 
 TOLD = 3  # of a compiler's complaints
 ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.+)$", re.MULTILINE)

@@ -6,8 +6,7 @@ from pathlib import Path
 from ..course.nouns import Task
 from ..learner import progress
 from ..paths import LEARNER
-from ..programs.kernels import solved_part
-from ..programs.parts import with_part
+from ..programs.parts import solved_part, with_part
 
 COPY = "sources"  # the folder of it, beside what is built
 

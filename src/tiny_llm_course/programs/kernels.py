@@ -27,7 +27,6 @@ from ..course.registry import load_course
 from ..course.requirements import compiler
 from ..paths import ROOT, SOLUTION
 from ..source.changed import DoesNotApply, Edit, changed
-from ..source.languages import language_of_target
 from . import parts
 from .packages import SOLUTION_NAME, program
 
@@ -81,7 +80,7 @@ def install(borrowed: Iterable[Task] = ()) -> None:
         sys.meta_path.insert(0, finder)
     for task in borrowed:
         if not task.target.is_python:
-            parts.exchange("tiny_llm", task.target, solved_part(task.target))
+            parts.exchange("tiny_llm", task.target, parts.solved_part(task.target))
 
 
 def install_once() -> None:
@@ -125,15 +124,6 @@ def built(source: Source, checked: bool) -> Path:
         raise NotBuilt(str(error)) from error
 
 
-def solved_part(target: Target) -> str:
-    """The solution's lines of a part."""
-    text = (SOLUTION / target.file).read_text(encoding="utf-8")
-    region = language_of_target(target).region(text, target.name)
-    if region is None:
-        raise DoesNotApply(f"there is no part {target}")
-    return region
-
-
 def prepare(programs: Iterable[Callable[..., Any]]) -> None:
     """Build what some programs of `with_lines` need, two at a time; what does not compile says so when it runs."""
 
@@ -156,7 +146,7 @@ def patched(task: Task, edits: Sequence[Edit], package: str) -> Callable[..., An
         DoesNotApply: some old words do not stand there exactly once.
     """
     try:
-        return with_lines(task, changed(solved_part(task.target), edits), package)
+        return with_lines(task, changed(parts.solved_part(task.target), edits), package)
     except DoesNotApply as error:
         raise DoesNotApply(f"{error} in {task.target}, not once") from error
 

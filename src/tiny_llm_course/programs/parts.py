@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..course.nouns import Target
+from ..paths import SOLUTION
+from ..source.changed import DoesNotApply
 from ..source.languages import language_of_target
 
 _exchanged: dict[tuple[str, str], dict[str, str]] = {}  # by package and file: the lines of each part, by its name
@@ -56,3 +58,12 @@ def with_part(text: str, target: Target, lines: str) -> str:
 def is_exchanged(package: str, file: str) -> bool:
     """Whether a file of a package is another than the one that lies there."""
     return bool(_exchanged.get((package, file)))
+
+
+def solved_part(target: Target) -> str:
+    """The solution's lines of a part."""
+    text = (SOLUTION / target.file).read_text(encoding="utf-8")
+    region = language_of_target(target).region(text, target.name)
+    if region is None:
+        raise DoesNotApply(f"there is no part {target}")
+    return region

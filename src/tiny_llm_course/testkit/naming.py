@@ -13,7 +13,7 @@ from functools import cache
 from typing import TypeVar
 
 from ..course.nouns import Task
-from ..programs import kernels
+from ..programs import kernels, parts
 from ..programs.packages import SOLUTION_NAME, NotImportable, all_installed, program
 from .outcomes import Outcome, Program, Stopped, outcome
 from .variants import Variant, Variants
@@ -136,4 +136,4 @@ def _solution_of(task: Task) -> Program:
     if task.target.is_python:
         solution: Program = program(task.program, SOLUTION_NAME)
         return solution
-    return kernels.with_lines(task, kernels.solved_part(task.target))
+    return kernels.with_lines(task, parts.solved_part(task.target))
