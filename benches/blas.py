@@ -58,7 +58,7 @@ def measure() -> dict[str, float]:
         mx.eval(x, weights)
         (taken,) = seconds(lambda x=x, weights=weights: x @ weights.T)  # type: ignore[misc]
         found[f"{rows} x {depth} by {columns}: GFLOP/s"] = 2e-9 * rows * columns * depth / taken
-    engine = load_engine(None, True, "float32")
+    engine = load_engine(None, True, "float32", "kv-cache")
     answer = engine.answer(engine.encode(PROMPT), TOKENS, engine.sampler(Sampling(seed=SEED)))
     list(answer.pieces)
     return found | {"a story: tokens/s": answer.tokens / answer.seconds}

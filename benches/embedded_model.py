@@ -112,7 +112,7 @@ def counted(seen: list[str], unseen: list[str]) -> dict[str, Any]:
 
 def judged(folder: Path, unseen: list[str]) -> dict[str, Any]:
     """A model in the course's engine, in float32."""
-    engine = Engine(load_checkpoint(folder, mx.float32), solution=True)
+    engine = Engine(load_checkpoint(folder, mx.float32), solution=True, stage="kv-cache")
     judges = as_rows(engine, unseen, mark_of(engine))
     size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     weights = sum(w.size for w in engine.checkpoint.weights.values())

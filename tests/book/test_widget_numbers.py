@@ -257,7 +257,7 @@ def test_the_last_depth_is_the_solution_s_model(page):
     """After the last layer, the words and their probabilities are those of the solution's logits."""
     from tiny_llm_solution.basics import softmax
 
-    widget, engine = Widget(page, "depth-words"), load_engine(None, solution=True, dtype="float32")
+    widget, engine = Widget(page, "depth-words"), load_engine(None, solution=True, dtype="float32", stage="kv-cache")
     data = widget.data()
     for index, recorded in enumerate(data["sentences"]):
         sentence = "".join(recorded["tokens"]).replace("\N{OPEN BOX}", " ")
@@ -278,7 +278,10 @@ def test_the_story_s_probabilities_are_the_solution_s(page):
     """And every token of it is the model's: the words, put together, are one text that is encoded so."""
     from tiny_llm_solution.basics import softmax
 
-    data, engine = Widget(page, "story-teller").data(), load_engine(None, solution=True, dtype="float32")
+    data, engine = (
+        Widget(page, "story-teller").data(),
+        load_engine(None, solution=True, dtype="float32", stage="kv-cache"),
+    )
     told = data["prompt"] + "".join(step["said"][0] for step in data["steps"])
     tokens = engine.encode(told)
     first = len(tokens) - len(data["steps"])

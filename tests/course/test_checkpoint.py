@@ -7,6 +7,7 @@ from tests.course.checkpoint_folders import CHAT_TEMPLATE, ROWS, quantized, smal
 from tests.week1.reference_model import QWEN3, QWEN25, ReferenceModel
 
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.course.registry import UsageError
 from tiny_llm_course.testkit.rounding import to_float64
 
 IM_END = 261
@@ -164,3 +165,36 @@ def test_marks_are_hidden_and_added_words_are_not(checkpoint):
 )
 def test_how_the_model_wants_to_be_sampled(checkpoint, generation, sampling):
     assert load_checkpoint(checkpoint(small(), generation=generation)).sampling == sampling
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16], ids=str)
+def test_quantized_weights_may_stay_packed(checkpoint, bits, dtype):
+    """Words, scales and biases as they are stored, whatever dtype the others are brought to."""
+    packed = quantized(small(dtype=dtype), 32, bits)
+    weights = load_checkpoint(checkpoint(packed), mx.float32, packed=True).weights
+    assert weights.keys() == packed.weights.keys()
+    for name, stored in packed.weights.items():
+        of_matrix = stored.ndim == 2
+        assert weights[name].dtype == (stored.dtype if of_matrix else mx.float32)
+        assert mx.array_equal(weights[name], stored)
+
+
+def test_weights_that_are_not_quantized_stay_as_they_are(checkpoint):
+    assert same(load_checkpoint(checkpoint(small()), packed=True).weights, small())
+
+
+@pytest.mark.parametrize(
+    ("bits", "own", "seen"),
+    [
+        (3, {}, "3 bits in groups of 32"),
+        (4, {"embed_tokens": {"group_size": 64, "bits": 8}}, "4 bits in groups of 32 and 8 bits in groups of 64"),
+    ],
+)
+def test_weights_that_the_layers_cannot_take_are_refused_with_a_stage_that_can(checkpoint, bits, own, seen):
+    folder = checkpoint(quantized(small(), 32, bits, **own))
+    load_checkpoint(folder)
+    wanted = "this stage takes 4 or 8 bits, the same everywhere; --stage kv-cache takes all"
+    with pytest.raises(UsageError) as refused:
+        load_checkpoint(folder, packed=True)
+    assert str(refused.value) == f"{folder} has weights of {seen}, but {wanted}"

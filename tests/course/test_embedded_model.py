@@ -83,7 +83,7 @@ def test_the_logits_are_those_of_mlx_lm(folder, story):
     theirs = utils.load_model(folder)[0]
     theirs.set_dtype(mx.float32)
     tokens = mx.array([story[:40]])
-    mine = load_engine(str(folder), solution=True, dtype="float32").logits(tokens)
+    mine = load_engine(str(folder), solution=True, dtype="float32", stage="kv-cache").logits(tokens)
     assert mx.abs(mine - theirs(tokens)).max().item() < 1e-3
 
 
@@ -94,7 +94,7 @@ def test_the_logits_are_those_of_transformers(folder, story):
     theirs = transformers.AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32)
     with torch.no_grad():
         expected = theirs(torch.tensor([story[:40]])).logits.numpy()
-    mine = load_engine(str(folder), solution=True, dtype="float32").logits(mx.array([story[:40]]))
+    mine = load_engine(str(folder), solution=True, dtype="float32", stage="kv-cache").logits(mx.array([story[:40]]))
     assert np.abs(np.array(mine) - expected).max() < 1e-3
 
 
@@ -196,7 +196,7 @@ def test_it_answers_a_request_for_a_story(engine):
 
 def test_the_draft_often_says_what_the_model_says(engine, story):
     """What speculative decoding lives on: the likeliest token of the one is that of the other."""
-    draft = load_engine(str(DRAFT), solution=True, dtype="float32")
+    draft = load_engine(str(DRAFT), solution=True, dtype="float32", stage="kv-cache")
     tokens = mx.array([story])
     same = mx.argmax(engine.logits(tokens), axis=-1) == mx.argmax(draft.logits(tokens), axis=-1)
     assert same.mean().item() > 0.5
@@ -214,7 +214,7 @@ def test_the_bits_of_the_stories_that_ship(folder):
     """By the formula in float64, and on the shortest story by the engine."""
     bench = json.loads((MODELS / "bench.json").read_text(encoding="utf-8"))["shipped"]
     recorded = next(row for row in bench["models"] if row["name"] == folder.name)
-    engine, stories = load_engine(str(folder), solution=True, dtype="float32"), shipped_stories()
+    engine, stories = load_engine(str(folder), solution=True, dtype="float32", stage="kv-cache"), shipped_stories()
     rows = as_rows(engine, stories, mark_of(engine))
     assert len(rows.rows) == len(stories) == bench["held_out"]
     model = ReferenceModel(engine.checkpoint.config, engine.checkpoint.weights)

@@ -39,7 +39,7 @@ def theirs(folder, dtype=mx.float32):
 
 
 def ours(folder) -> Engine:
-    return load_engine(str(folder), solution=True, dtype="float32")
+    return load_engine(str(folder), solution=True, dtype="float32", stage="kv-cache")
 
 
 def model_of(base, tied, dtype=mx.float32):

@@ -89,7 +89,7 @@ def test_each_of_them_tells_the_same_story(stage: Stage) -> None:
     assert "".join(answer.pieces) == ", there was a little girl named Lily. She loved to"
 
 
-@pytest.mark.parametrize("stage", HERE[1:], ids=lambda stage: stage.name)
+@pytest.mark.parametrize("stage", [stage for stage in HERE[1:] if not stage.packed], ids=lambda stage: stage.name)
 def test_two_hundred_likeliest_tokens_are_those_of_the_first(stage: Stage) -> None:
     """The first would take minutes to write them. Read at once, each is what it would have said in its place."""
     engine = load_engine(None, solution=True, dtype="float32", stage=stage.name)

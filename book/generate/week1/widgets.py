@@ -151,7 +151,7 @@ def next_token_logits() -> dict[str, Any]:
 
     from tiny_llm_course.engine.engine import load_engine
 
-    engine = load_engine(None, solution=True, dtype="float32")
+    engine = load_engine(None, solution=True, dtype="float32", stage="kv-cache")
     logits = np.array(engine.model(mx.array([engine.encode(PROMPT)]))[0, -1].astype(mx.float32), dtype=np.float64)
     order = np.argsort(-logits, kind="stable")
     found = logits[order]

@@ -87,11 +87,12 @@ class QuantizedEmbedding:
             tokens: N.., integers from 0 to V - 1.
 
         Returns:
-            N.. x E, in the dtype that was asked for: each token's row, as `dequantize` gives it. Other rows are not
-            dequantized.
+            N.. x E: each token's row, scale * q + bias in float32, rounded once, to the dtype that was asked for. Other
+            rows are not dequantized.
         """
-        rows = (x[tokens] for x in (self.packed, self.scales, self.biases))
-        return dequantize(*rows, self.group_size, self.bits).astype(self.dtype)
+        packed, scales, biases = (x[tokens] for x in (self.packed, self.scales, self.biases))
+        wide = scales.astype(mx.float32)  # a row in the dtype of scales would be rounded twice
+        return dequantize(packed, wide, biases, self.group_size, self.bits).astype(self.dtype)
 
     def as_linear(self, x: mx.array) -> mx.array:
         """Compare vectors with every row of the table: the output head of a model with tied embeddings.
@@ -110,6 +111,6 @@ class QuantizedEmbedding:
 def _multiply(
     x: mx.array, packed: mx.array, scales: mx.array, biases: mx.array, group_size: int, bits: int
 ) -> mx.array:
-    wide = (v.astype(mx.float32) for v in (scales, biases))
-    y = mx.quantized_matmul(x.astype(mx.float32), packed, *wide, transpose=True, group_size=group_size, bits=bits)
+    wide, scales, biases = (v.astype(mx.float32) for v in (x, scales, biases))
+    y = mx.quantized_matmul(wide, packed, scales, biases, transpose=True, group_size=group_size, bits=bits)
     return y.astype(x.dtype)

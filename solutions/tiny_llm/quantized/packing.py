@@ -38,8 +38,8 @@ def unpack(packed: mx.array, bits: int = 4) -> mx.array:
     Raises:
         ValueError: bits is neither 4 nor 8. The message says it.
     """
-    apart = packed[..., None] >> _shifts(bits)  # N.. x P x numbers of a word
-    return (apart & (2**bits - 1)).flatten(-2)
+    apart: mx.array = packed[..., None] >> _shifts(bits)  # N.. x P x numbers of a word
+    return mx.flatten(apart & (2**bits - 1), -2)
 
 
 def _shifts(bits: int) -> mx.array:

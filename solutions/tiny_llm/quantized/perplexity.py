@@ -31,9 +31,9 @@ def perplexity(model: Qwen3CachedModel, texts: Sequence[Sequence[int]]) -> float
         if len(text) < 2:
             continue
         logits = model(mx.array([list(text[:-1])]), all_positions=True)[0].astype(mx.float32)  # L - 1 x V
-        right = mx.take_along_axis(logits, mx.array(text[1:])[:, None], axis=-1)[:, 0]
+        right = mx.take_along_axis(logits, mx.array(list(text[1:]))[:, None], axis=-1)[:, 0]
         losses.append(mx.logsumexp(logits, axis=-1) - right)
     if not losses:
         raise ValueError("no text has two tokens, so there is nothing to predict")
-    mean = mx.mean(mx.concatenate(losses)).item()
+    mean = float(mx.mean(mx.concatenate(losses)))
     return math.exp(mean) if mean < 700 else math.inf  # exp of more is past the largest float

@@ -81,8 +81,8 @@ class QuantizedEmbedding:
             tokens: N.., integers from 0 to V - 1.
 
         Returns:
-            N.. x E, in the dtype that was asked for: each token's row, as `dequantize` gives it. Other rows are not
-            dequantized.
+            N.. x E: each token's row, scale * q + bias in float32, rounded once, to the dtype that was asked for. Other
+            rows are not dequantized.
         """
         raise NotImplementedError("2.3.7 An embedding of packed weights")
 

@@ -1,27 +1,32 @@
 """A model's matrices in 4 or 8 bits: of a checkpoint that has them so, or quantized as the model is built."""
 
+from collections.abc import Callable
+from typing import Any
+
 import mlx.core as mx
 
 from ..config import ModelConfig
-from ..embedding import Embedding
 from ..qwen3_cached.parts import Dense, Projection
 from .layers import QuantizedEmbedding, QuantizedLinear
 from .least_error import quantize_with_least_error
 
 Packed = tuple[mx.array, mx.array, mx.array]
+STRIP = 4096  # rows that are quantized at a time: on the way, they take many times their room
+Quantizer = Callable[[mx.array, int, int], Packed]
 
 
 class Quantized(Dense):
     """Makes what `Dense` makes, of quantized matrices; rows that do not make whole groups stay as they are."""
 
-    def __init__(self, group_size: int = 64, bits: int = 4) -> None:
+    def __init__(self, group_size: int = 64, bits: int = 4, by: Quantizer = quantize_with_least_error) -> None:
         """Say how to quantize, or how it was done.
 
         Args:
             group_size: how many neighbours share a scale and a bias.
             bits: of a weight, 4 or 8.
+            by: `quantize`, or another function like it.
         """
-        self.group_size, self.bits = group_size, bits
+        self.group_size, self.bits, self.by = group_size, bits, by
 
     @classmethod
     def like(cls, config: ModelConfig, weights: dict[str, mx.array]) -> "Quantized":
@@ -39,7 +44,7 @@ class Quantized(Dense):
         own = weights[f"{name}.bias"] if bias else None
         return QuantizedLinear(*packed, self.group_size, self.bits, own)
 
-    def embedding(self, weights: dict[str, mx.array], name: str, config: ModelConfig) -> Embedding | QuantizedEmbedding:
+    def embedding(self, weights: dict[str, mx.array], name: str, config: ModelConfig) -> Any:
         """As `Dense`. The vectors of a quantized one have the dtype of the model's norms."""
         if (packed := self.packed(weights, name)) is None:
             return super().embedding(weights, name, config)
@@ -52,6 +57,9 @@ class Quantized(Dense):
             return w, weights[f"{name}.scales"], weights[f"{name}.biases"]
         if w.shape[-1] % self.group_size:
             return None
-        packed = quantize_with_least_error(w, self.group_size, self.bits)
-        mx.eval(packed)  # one matrix at a time, so that what it takes on the way is free again
-        return packed
+        strips = []
+        for at in range(0, len(w), STRIP):
+            strips.append(self.by(w[at : at + STRIP], self.group_size, self.bits))
+            mx.eval(strips[-1])  # what it took on the way is free again
+        words, scales, biases = (mx.concatenate(list(parts)) for parts in zip(*strips, strict=True))
+        return words, scales, biases

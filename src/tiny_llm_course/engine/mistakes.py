@@ -20,17 +20,24 @@ Again = Callable[[str], str]  # from what stands behind --mistake to the whole l
 
 def in_engine(stage: Stage) -> frozenset[str]:
     """The ids of the tasks whose code an engine of this stage runs."""
-    return _behind(stage.model, stage.generate, ENCODE, SHOW, CHOOSE).union(stage.needs)
+    return _in_model(stage) | _behind(stage.generate, ENCODE, SHOW, CHOOSE)
 
 
 def in_bits(stage: Stage) -> frozenset[str]:
     """Those that have a part in what a text costs: not the choice of tokens, and not what shows them."""
-    return in_engine(stage) - (_behind(stage.generate, SHOW, CHOOSE) - _behind(stage.model, ENCODE))
+    return in_engine(stage) - (_behind(stage.generate, SHOW, CHOOSE) - _in_model(stage) - _behind(ENCODE))
 
 
 def in_sampler() -> frozenset[str]:
     """Those that choose tokens, as the options for that say."""
     return _behind(CHOOSE)
+
+
+def _in_model(stage: Stage) -> frozenset[str]:
+    """Those that its model uses. The model need not be a task itself: what a stage needs else, its model needs."""
+    course = load_course()
+    own = [id for id in stage.needs if course.task(id).program != stage.generate]
+    return _behind(stage.model).union(own, *map(course.needs, own))
 
 
 def _behind(*targets: Target) -> frozenset[str]:

@@ -1,0 +1,83 @@
+"""What fewer bits a weight save, and what they cost: bytes, bits per byte on held-out stories, tokens a second."""
+
+import math
+from collections.abc import Callable
+
+import mlx.core as mx
+
+from tiny_llm.config import ModelConfig
+from tiny_llm.quantized.affine import quantize
+from tiny_llm.quantized.least_error import quantize_with_least_error
+from tiny_llm.quantized.parts import Packed, Quantized
+from tiny_llm.quantized.perplexity import perplexity
+from tiny_llm.qwen3_cached.model import Qwen3CachedModel
+from tiny_llm.qwen3_cached.parts import Dense
+from tiny_llm.tokenizer import ByteLevelBPE
+from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.checkpoints.held_out import END, shipped_stories
+from tiny_llm_course.engine.engine import find_model
+from tiny_llm_course.measuring.clock import Table, seconds
+
+# What the book draws of the table.
+CHART = ("bars", "", ("KiB", "bits per byte"))
+
+
+class Counting(Quantized):
+    """Notes how many bytes its matrices have, packed and before that."""
+
+    packed_bytes = float_bytes = 0
+
+    def packed(self, weights: dict[str, mx.array], name: str) -> Packed | None:
+        """As `Quantized`."""
+        found = super().packed(weights, name)
+        if found is not None:
+            self.packed_bytes += sum(part.nbytes for part in found)
+            self.float_bytes += weights[f"{name}.weight"].nbytes
+        return found
+
+
+def measure(quick: bool = False) -> Table:
+    """The model that comes with the course, in float32 and in four other kinds, on three of the held-out stories."""
+    checkpoint = load_checkpoint(find_model(None), mx.float32)
+    config, weights = ModelConfig.from_dict(checkpoint.config), checkpoint.weights
+    kinds: dict[str, Dense] = {
+        "float32": Dense(),
+        "8 bits, groups of 64": Counting(64, 8, quantize),
+        "4 bits, groups of 32": Counting(32, 4, quantize),
+        "4 bits, groups of 64": Counting(64, 4, quantize),
+        "the same, least error": Counting(64, 4, quantize_with_least_error),
+    }
+    models = {kind: Qwen3CachedModel(config, weights, parts) for kind, parts in kinds.items()}
+    tokenizer = ByteLevelBPE.from_file(checkpoint.tokenizer)
+    stories = shipped_stories()[: 1 if quick else 3]
+    texts = [tokenizer.encode(f"{END}{story}{END}") for story in stories]
+    predicted, size = sum(len(text) - 1 for text in texts), sum(len(story.encode()) for story in stories)
+    bits = [math.log2(perplexity(model, texts)) * predicted / size for model in models.values()]
+    times = seconds(*map(_next_token, models.values()))
+    whole = sum(weight.nbytes for weight in weights.values())
+    saved = [parts.float_bytes - parts.packed_bytes if isinstance(parts, Counting) else 0 for parts in kinds.values()]
+    rows = tuple(
+        (kind, (whole - less) // 1024, each, 100 * (each / bits[0] - 1), 1 / time)
+        for kind, less, each, time in zip(kinds, saved, bits, times, strict=True)
+    )
+    share = rows[0][1] / rows[-1][1]
+    return Table(
+        ("kind", "KiB", "bits per byte", "more bits per byte, %", "tokens/s"),
+        rows,
+        f"With 4 bits, groups of 64 and the least error the model takes {share:.1f} times less room, and needs "
+        f"{rows[-1][3]:.2f} % more bits for a byte of the stories; by min and max it needs {rows[3][3]:.2f} % more.",
+    )
+
+
+def _next_token(model: Qwen3CachedModel) -> Callable[[], object]:
+    """One decode step behind 32 tokens."""
+    caches = model.new_caches()
+    mx.eval(model(mx.array([[258] * 32]), caches))
+
+    def run() -> object:
+        token = mx.argmax(model(mx.array([[258]]), caches)[:, -1], axis=-1)
+        for cache in caches:
+            cache.rewind(1)
+        return token
+
+    return run

@@ -1,0 +1,83 @@
+"""Day 3's picture: a group of weights and the levels that it may have, and how far each weight is off."""
+
+import mlx.core as mx
+import numpy as np
+from book.generate.week1.heads import is_here, model
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas
+from tiny_llm_course.dev.book.drawing.canvas import SMALL
+from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.programs.packages import load_solution
+
+NAME = "model.layers.0.mlp.down_proj.weight"
+WIDTH, TALL = 300.0, 62.0  # pixels of a panel
+LEFT = 58.0
+
+
+def generated_parts(course: Course) -> Parts:
+    """The picture. Without the model, the one that is there stays."""
+    return {("2.3", "levels"): levels() if is_here() else present("2.3", "levels")}
+
+
+def group() -> mx.array:
+    """The first 64 weights of the matrix, 1 x 64."""
+    return model().weights[NAME][:1, :64]
+
+
+def quantized_twice() -> dict[str, tuple[float, float, np.ndarray, np.ndarray]]:
+    """By min and max, and with the least error: the scale, the bias, all 16 levels, and what the weights become."""
+    load_solution()
+    from tiny_llm_solution.quantized.affine import dequantize, quantize
+    from tiny_llm_solution.quantized.least_error import quantize_with_least_error
+
+    found = {}
+    for words, function in (("by min and max", quantize), ("with the least error", quantize_with_least_error)):
+        packed, scales, biases = function(group())
+        steps, start = scales.item(), biases.item()
+        became = np.array(dequantize(packed, scales, biases))[0]
+        found[words] = (steps, start, start + steps * np.arange(16), became)
+    return found
+
+
+def levels() -> str:
+    """Of each way: a tick for each level, a mark for each weight, and below it how far it is moved."""
+    canvas, weights, level = Canvas(), np.array(group())[0], 0.0
+    both = quantized_twice()
+    low = float(min(weights.min(), *(each[2].min() for each in both.values())))
+    high = float(max(weights.max(), *(each[2].max() for each in both.values())))
+    largest = max(np.abs(each[3] - weights).max() for each in both.values())
+
+    def at(x: float) -> float:
+        return LEFT + WIDTH * (x - low) / (high - low)
+
+    totals = {}
+    for words, (_, _, ticks, became) in both.items():
+        errors = became - weights
+        totals[words] = float(np.square(errors).sum())
+        canvas.text(0, level + SMALL, f"{words}: error {totals[words]:.6f}", "strong")
+        level += SMALL + 12
+        for tick in ticks:
+            canvas.path([(at(tick), level), (at(tick), level + 14)], "axis")
+        for weight in weights:
+            canvas.circle(at(weight), level + 22, 2, "fill")
+        middle = level + 32 + TALL / 2
+        canvas.path([(LEFT, middle), (LEFT + WIDTH, middle)], "axis")
+        for weight, error in zip(weights, errors, strict=True):
+            canvas.path([(at(weight), middle), (at(weight), middle - error / largest * TALL / 2)], "line series-0")
+        for y, name in ((level + 12, "levels"), (level + 26, "weights"), (middle + 4, "error")):
+            canvas.text(0, y, name, "small")
+        level += 32 + TALL + 16
+    before, after = totals.values()
+    title = "A group of 64 weights, its 16 levels, and how far each weight is moved"
+    about = (
+        f"By min and max the levels reach from the smallest weight to the largest; the squared error is {before:.6f}. "
+        f"With the least error they stand a little closer, the two ends are moved more, most others less, and it is "
+        f"{after:.6f}."
+    )
+    caption = (
+        "The first 64 weights of a matrix of the model that comes with the course. Each weight goes to the nearest of "
+        "16 levels; the line below it says how far, upwards if it becomes larger. Few weights are near the ends, and "
+        "many near the middle: levels that stand closer cost the few and serve the many."
+    )
+    return canvas.figure("levels-2-3", title, about, caption)

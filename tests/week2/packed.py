@@ -1,0 +1,142 @@
+"""Words of 32 bits, quantized weights and their formulas, and models that answer from a table."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from tiny_llm_course.testkit.cases import dtype_word, noted, shape_words, type_words
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
+from tiny_llm_course.testkit.rounding import Array64, Round, exact
+
+Triple = tuple[mx.array, mx.array, mx.array]
+
+
+def halves(packed: mx.array) -> mx.array:
+    """Each word as two numbers that float32 can hold, the lower half first: N.. x P x 2."""
+    return mx.stack([packed & 0xFFFF, packed >> 16], axis=-1).astype(mx.float32)
+
+
+def halves64(values: Array64, bits: int = 4, *, r: Round = exact) -> Array64:
+    """Those of the words that hold these values, N.. x I, with nothing to round."""
+    words = np.zeros((*values.shape[:-1], values.shape[-1] * bits // 32))
+    for i in range(32 // bits):
+        words += values[..., i :: 32 // bits] * 2.0 ** (i * bits)
+    return np.stack([words % 65536, words // 65536], axis=-1)
+
+
+def numbers64(packed: Array64, bits: int = 4, *, r: Round = exact) -> Array64:
+    """What halves hold, N.. x P x 2, number after number."""
+    taken = [packed // 2**shift % 2**bits for shift in range(0, 16, bits)]
+    return np.stack(taken, axis=-1).reshape(*packed.shape[:-2], -1)
+
+
+def same_words(actual: Any, expected: mx.array, case: str) -> None:
+    """Check that an array holds the very words that are expected; a difference is told in hexadecimal."""
+
+    def fail(kind: Kind, headline: str, wanted: str, got: str) -> None:
+        lines = (f"expected  {wanted}", f"got       {got}")
+        raise CheckFailed(Finding(kind, headline, lines, case, expected.size))
+
+    if type(actual) is not mx.array:
+        fail(Kind.TYPE, f"the packed weights are {type_words(actual)}, expected an mx.array", "", "")
+    if actual.shape != expected.shape:
+        fail(Kind.SHAPE, "wrong shape of the words", shape_words(expected.shape), shape_words(actual.shape))
+    if actual.dtype != mx.uint32:
+        fail(Kind.DTYPE, "wrong dtype of the words", "uint32", dtype_word(actual.dtype))
+    mine, right = np.array(actual), np.array(expected)
+    wrong = np.argwhere(mine != right)
+    if len(wrong):
+        at = tuple(map(int, wrong[0]))
+        headline = f"{len(wrong)} of {right.size} words differ, first at {list(at)}"
+        fail(Kind.VALUES, headline, f"0x{right[at]:08x}", f"0x{mine[at]:08x}")
+
+
+def same_triple(actual: Any, expected: Triple, case: str) -> None:
+    """Check words, scales and biases, bit for bit."""
+    if not isinstance(actual, tuple) or len(actual) != 3:
+        raise CheckFailed(Finding(Kind.TYPE, f"returned {type_words(actual)}, expected a tuple of three", (), case))
+    for name, mine, right in zip(("scales", "biases"), actual[1:], expected[1:], strict=True):
+        if type(mine) is not mx.array or mine.shape != right.shape or mine.dtype != right.dtype:
+            got = f"{shape_words(mine.shape)}, {dtype_word(mine.dtype)}" if type(mine) is mx.array else type_words(mine)
+            lines = (f"expected  {shape_words(right.shape)}, {dtype_word(right.dtype)}", f"got       {got}")
+            raise CheckFailed(Finding(Kind.SHAPE, f"wrong shape or dtype of {name}", lines, case, right.size))
+        x, y = (np.array(v.astype(mx.float32)) for v in (mine, right))
+        wrong = np.argwhere(~(x == y))
+        if len(wrong):
+            at = tuple(map(int, wrong[0]))
+            headline = f"{len(wrong)} of {y.size} {name} differ, first at {list(at)}"
+            lines = (f"expected  {y[at]:.9g}", f"got       {x[at]:.9g}")
+            raise CheckFailed(Finding(Kind.VALUES, headline, lines, case, right.size))
+    same_words(actual[0], expected[0], case)
+
+
+def in_bytes(packed: mx.array) -> mx.array:
+    """Each word as its four bytes, the lowest first, in whole numbers of which a probe sees each bit."""
+    return (packed[..., None] >> mx.arange(0, 32, 8, dtype=mx.uint32)).astype(mx.uint32) & 255
+
+
+def taken_apart(found: Triple) -> tuple[mx.array, ...]:
+    """Words, scales and biases as probes compare them."""
+    packed, scales, biases = found
+    return in_bytes(packed), scales, biases
+
+
+def weights64(packed: mx.array, scales: mx.array, biases: mx.array, group_size: int, bits: int) -> Array64:
+    """The weights that quantized ones stand for, exactly: scale * q + bias, in float64."""
+    words = np.array(packed)[..., None] >> np.arange(0, 32, bits, dtype=np.uint32)
+    q = (words & (2**bits - 1)).reshape(*packed.shape[:-1], -1).astype(np.float64)
+    scale, bias = (
+        np.repeat(np.array(x.astype(mx.float32)).astype(np.float64), group_size, -1) for x in (scales, biases)
+    )
+    found: Array64 = scale * q + bias
+    return found
+
+
+def errors64(w: mx.array, found: Triple, group_size: int, bits: int) -> Array64:
+    """The squared error of each group, O x groups."""
+    apart = np.array(w.astype(mx.float32)).astype(np.float64) - weights64(*found, group_size, bits)
+    errors: Array64 = np.square(apart).reshape(len(w), -1, group_size).sum(-1)
+    return errors
+
+
+class TableModel:
+    """A model whose logits after a token stand in a table, V x V; notes what it is given."""
+
+    def __init__(self, table: mx.array, case: str = "") -> None:
+        self.table, self.case = table, case
+        self.seen: list[list[int]] = []
+
+    def __call__(self, tokens: Any, caches: Any = None, all_positions: bool = False) -> mx.array:
+        """1 x L x V, or 1 x 1 x V."""
+        if not isinstance(tokens, mx.array) or tokens.ndim != 2 or len(tokens) != 1 or not tokens.size:
+            got = shape_words(tokens.shape) if isinstance(tokens, mx.array) else type_words(tokens)
+            raise CheckFailed(Finding(Kind.SHAPE, f"the model was given {got}, expected tokens, 1 x L", (), self.case))
+        self.seen.append([int(token) for token in tokens[0]])
+        logits = self.table[tokens]
+        return logits if all_positions else logits[:, -1:]
+
+
+def perplexity64(logits: Array64, texts: list[list[int]], *, r: Round = exact) -> Array64:
+    """By the formula, of a table."""
+    losses = []
+    for text in texts:
+        for now, following in itertools.pairwise(text):
+            row = r(logits[now])
+            top = row.max()
+            losses.append(r(top + np.log(np.exp(row - top).sum()) - row[following]))
+    return r(np.exp(r(np.array(np.mean(losses)))))
+
+
+def refusal(call: Callable[[], Any]) -> int:
+    """1 if a call raises a ValueError, 2 if something else, 0 if nothing."""
+    try:
+        with noted("refused"):
+            mx.eval(call())
+    except ValueError:
+        return 1
+    except Exception:
+        return 2
+    return 0

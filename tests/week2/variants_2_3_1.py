@@ -1,0 +1,172 @@
+"""Known programs of task 2.3.1, pack."""
+
+import mlx.core as mx
+import numpy as np
+from tests.week2.packed import in_bytes, refusal
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.3.1")
+
+
+def numbers(seed, bits, *shape, dtype=mx.uint32):
+    return mx.array(np.random.default_rng(seed).integers(0, 2**bits, shape).astype(np.uint32)).astype(dtype)
+
+
+def words(program, values, bits):
+    found = program(values, bits)
+    return in_bytes(found.astype(mx.uint32)) if found.dtype in (mx.uint32, mx.int32) else found
+
+
+@known.probe()
+def pack_four(program):
+    return words(program, numbers(1, 4, 3, 16), 4)
+
+
+@known.probe()
+def pack_eight(program):
+    return words(program, numbers(2, 8, 3, 16), 8)
+
+
+@known.probe()
+def pack_deep(program):
+    return words(program, numbers(3, 4, 2, 3, 8), 4)
+
+
+@known.probe()
+def pack_bytes(program):
+    return words(program, numbers(4, 4, 2, 16, dtype=mx.uint8), 4)
+
+
+@known.probe()
+def pack_dtype(program):
+    return program(mx.zeros(8, mx.int32), 4)
+
+
+@known.probe()
+def pack_refuses(program):
+    cases = [(64, 2), (64, 3), (64, 16), (9, 4), (4, 4), (6, 8)]
+    return mx.array([refusal(lambda n=n, bits=bits: program(mx.zeros(n, mx.uint32), bits)) for n, bits in cases])
+
+
+@known.probe()
+def pack_nine(program):
+    try:
+        return program(mx.zeros(9, mx.uint32), 4)
+    except ValueError:
+        return mx.array(-1)
+
+
+@known.sized("4 bits, 1,024 x 1,024")
+def sized(program):
+    values = numbers(1, 4, 1024, 1024)
+    return lambda: program(values, 4)
+
+
+known.change(
+    "first-is-highest",
+    ("apart << shifts", "apart << shifts[::-1]"),
+    fact="the first number of a word has its highest bits",
+    question="Which bits of the word does number 0 get, according to the docstring?",
+)
+known.change(
+    "bytes-as-written",
+    (
+        "mx.sum(apart << shifts, axis=-1)",
+        "mx.sum(apart << (shifts if bits == 8 else mx.array([4, 0, 12, 8, 20, 16, 28, 24], mx.uint32)), axis=-1)",
+    ),
+    fact="the two numbers of each byte are exchanged",
+    question="Of numbers 0 and 1, which has the lower half of the first byte?",
+)
+known.change(
+    "every-nth-together",
+    ("mx.unflatten(values.astype(mx.uint32), -1, (-1, len(shifts)))",
+     "mx.unflatten(values.astype(mx.uint32), -1, (len(shifts), -1)).swapaxes(-1, -2)"),
+    fact="a word holds numbers that stand far apart in the row, and not neighbours",
+    question="Which numbers of the row come into the first word?",
+)  # fmt: skip
+known.change(
+    "shifted-in-their-own-dtype",
+    ("values.astype(mx.uint32)", "values"),
+    ("mx.sum(apart << shifts, axis=-1)", "mx.sum(apart << shifts.astype(apart.dtype), axis=-1).astype(mx.uint32)"),
+    fact="numbers are shifted in the dtype in which they come, out of which they may fall",
+    question="What is left of a number of one byte that is shifted up by 8 places?",
+)
+known.change(
+    "always-four-bits",
+    ("shifts = _shifts(bits)", "_shifts(bits)\nshifts = _shifts(4)"),
+    fact="numbers of 8 bits are shifted by 4 places each, so that they overlap",
+    question="How many places apart do two numbers of 8 bits stand?",
+)
+known.change(
+    "one-place-short",
+    ("apart << shifts", "apart << (shifts // bits * (bits - 1))"),
+    fact="neighbours in a word overlap by a bit",
+    question="Number 1 has bits of its own. Where does the lowest of them stand?",
+)
+known.change(
+    "largest-only",
+    ("mx.sum(apart << shifts, axis=-1)", "mx.max(apart << shifts, axis=-1)"),
+    fact="of the numbers of a word only one is left",
+    question="How do eight numbers, each in its place, become one word?",
+)
+known.change(
+    "signed-words",
+    ("values.astype(mx.uint32)", "values.astype(mx.int32)"),
+    ("apart << shifts", "apart << shifts.astype(mx.int32)"),
+    fact="the words are int32, so that the last number has the sign among its bits",
+    question="Which dtype do the words have?",
+)
+known.change(
+    "rest-left-out",
+    (
+        "if values.shape[-1] % len(shifts):",
+        """
+        values = values[..., : values.shape[-1] // len(shifts) * len(shifts)]
+        if False:
+        """,
+    ),
+    fact="numbers that do not fill a word are dropped without a word",
+    question="What becomes of the ninth number, if a word holds eight?",
+)
+known.change(
+    "rest-filled-up",
+    (
+        "if values.shape[-1] % len(shifts):",
+        """
+        values = mx.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, -values.shape[-1] % len(shifts))])
+        if False:
+        """,
+    ),
+    fact="a word that is not full is filled up with zeros",
+    question="What does the docstring say of numbers that do not fill whole words?",
+)
+known.change(
+    "any-bits",
+    ("_shifts(bits)", "mx.arange(0, 32, bits, dtype=mx.uint32)"),
+    fact="other bits than 4 and 8 are taken",
+    question="How many numbers of 3 bits fill a word, and what is left of it?",
+)
+
+
+@known.accepted("by-slices")
+def by_slices(values, bits=4):
+    if bits not in (4, 8):
+        raise ValueError(f"{bits} bits")
+    many = 32 // bits
+    if values.shape[-1] % many:
+        raise ValueError(f"{values.shape[-1]} numbers")
+    word = mx.zeros((*values.shape[:-1], values.shape[-1] // many), mx.uint32)
+    for i in range(many):
+        word = word | (values[..., i::many].astype(mx.uint32) << (i * bits))
+    return word
+
+
+@known.accepted("bytes-seen-as-words")
+def bytes_seen_as_words(values, bits=4):
+    if bits not in (4, 8) or values.shape[-1] * bits % 32:
+        raise ValueError(f"{values.shape[-1]} numbers of {bits} bits")
+    small = values.astype(mx.uint8)
+    if bits == 4:
+        small = small[..., 0::2] + small[..., 1::2] * 16
+    return mx.contiguous(small).view(mx.uint32)

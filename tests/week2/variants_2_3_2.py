@@ -1,0 +1,107 @@
+"""Known programs of task 2.3.2, unpack."""
+
+import mlx.core as mx
+import numpy as np
+from tests.week2.packed import refusal
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.3.2")
+
+
+def words(seed, *shape):
+    return mx.array(np.random.default_rng(seed).integers(0, 2**32, shape, np.uint32))
+
+
+@known.probe()
+def unpack_four(program):
+    return program(words(1, 3, 2), 4)
+
+
+@known.probe()
+def unpack_eight(program):
+    return program(words(2, 3, 2), 8)
+
+
+@known.probe()
+def unpack_deep(program):
+    return program(words(3, 2, 3, 1), 4)
+
+
+@known.probe()
+def unpack_refuses(program):
+    return mx.array([refusal(lambda bits=bits: program(words(4, 4), bits)) for bits in (2, 3, 16)])
+
+
+@known.sized("4 bits, 1,024 x 128")
+def sized(program):
+    packed = words(1, 1024, 128)
+    return lambda: program(packed, 4)
+
+
+known.change(
+    "first-is-highest",
+    (">> _shifts(bits)", ">> _shifts(bits)[::-1]"),
+    fact="the numbers of each word come backwards, from its highest bits down",
+    question="Which bits of a word are its first number?",
+)
+known.change(
+    "not-masked",
+    ("apart & (2**bits - 1)", "apart"),
+    fact="what stands above a number in its word stays there",
+    question="After a word is shifted down, which of its bits belong to the number?",
+)
+known.change(
+    "mask-a-bit-short",
+    ("(2**bits - 1)", "(2 ** (bits - 1) - 1)"),
+    fact="the highest bit of each number is lost",
+    question="Which is the largest number of so many bits, and what is left of it under your mask?",
+)
+known.change(
+    "always-four-bits",
+    (">> _shifts(bits)", ">> (_shifts(bits) // bits * 4)"),
+    fact="numbers of 8 bits are looked for every 4 bits",
+    question="How many places apart do two numbers of 8 bits stand?",
+)
+known.change(
+    "every-nth-together",
+    ("mx.flatten(apart & (2**bits - 1), -2)", "mx.flatten((apart & (2**bits - 1)).swapaxes(-1, -2), -2)"),
+    fact="the first numbers of all words come first, then the second ones",
+    question="A row has two words. Which number comes after the first one of word 0?",
+)
+known.change(
+    "words-kept-apart",
+    ("mx.flatten(apart & (2**bits - 1), -2)", "apart & (2**bits - 1)"),
+    fact="the words keep an axis of their own",
+    question="Which shape has a row of two words, unpacked?",
+)
+known.change(
+    "in-bytes",
+    ("mx.flatten(apart & (2**bits - 1), -2)", "mx.flatten(apart & (2**bits - 1), -2).astype(mx.uint8)"),
+    fact="the numbers are given as uint8",
+    question="Which dtype does the docstring promise?",
+)
+known.change(
+    "any-bits",
+    ("_shifts(bits)", "mx.arange(0, 32, bits, dtype=mx.uint32)"),
+    fact="other bits than 4 and 8 are taken",
+    question="How many numbers of 3 bits fill a word, and what is left of it?",
+)
+
+
+@known.accepted("by-division")
+def by_division(packed, bits=4):
+    if bits != 4 and bits != 8:
+        raise ValueError(f"{bits} bits")
+    found = [(packed // (1 << shift)) % (1 << bits) for shift in range(0, 32, bits)]
+    return mx.stack(found, axis=-1).reshape(*packed.shape[:-1], -1).astype(mx.uint32)
+
+
+@known.accepted("words-seen-as-bytes")
+def words_seen_as_bytes(packed, bits=4):
+    if bits not in (4, 8):
+        raise ValueError(f"{bits} bits")
+    small = mx.contiguous(packed).view(mx.uint8)
+    if bits == 4:
+        small = mx.stack([small & 15, small >> 4], axis=-1).flatten(-2)
+    return small.astype(mx.uint32)

@@ -1,0 +1,201 @@
+"""Known programs of task 2.3.3, quantize by min and max."""
+
+import mlx.core as mx
+from tests.week2.packed import refusal, taken_apart
+from tiny_llm_solution.quantized.packing import pack
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.3.3")
+
+
+def run(program, w, group_size, bits):
+    return taken_apart(program(w, group_size, bits))
+
+
+@known.probe()
+def quantize_four(program):
+    return run(program, normals(1)(6, 128), 64, 4)
+
+
+@known.probe()
+def quantize_eight(program):
+    return run(program, normals(2)(6, 128), 32, 8)
+
+
+@known.probe()
+def quantize_half(program):
+    return run(program, normals(3, mx.bfloat16)(4, 128), 64, 8)
+
+
+@known.probe()
+def quantize_one_sided(program):
+    x = normals(4)(2, 128)
+    return *run(program, mx.abs(x) + 0.5, 64, 4), *run(program, -mx.abs(x) - 0.5, 64, 4)
+
+
+@known.probe()
+def quantize_zeros(program):
+    return run(program, mx.zeros((1, 64)), 64, 4)
+
+
+@known.probe()
+def quantize_next_to_nothing(program):
+    return run(program, 1e-9 * normals(5)(2, 64), 64, 4)
+
+
+@known.probe()
+def quantize_ends_equally_far(program):
+    return run(program, mx.sign(normals(6)(2, 64)), 64, 4)
+
+
+@known.probe()
+def quantize_halves(program):
+    """Weights half a step from two whole numbers."""
+    w = mx.concatenate([mx.array([0, 15.0]), 0.5 + mx.arange(62) % 15])[None]
+    return run(program, w, 64, 4)
+
+
+@known.probe()
+def quantize_refuses(program):
+    cases = [(65, 64, 4), (32, 64, 4), (96, 64, 4), (64, 64, 2), (64, 64, 3)]
+    return mx.array([refusal(lambda c=c: program(mx.ones((2, c[0])), c[1], c[2])) for c in cases])
+
+
+@known.sized("4 bits, groups of 64, 1,024 x 512")
+def sized(program):
+    w = normals(1)(1024, 512)
+    return lambda: program(w, 64, 4)
+
+
+known.change(
+    "always-from-min",
+    ("from_low = mx.abs(low) > mx.abs(high)", "from_low = mx.ones(low.shape, mx.bool_)"),
+    fact="every group begins at its min, also where max is further from 0",
+    question="A group goes from -0.3 to 0.5. Which of its weights is kept as it is?",
+)
+known.change(
+    "always-from-max",
+    ("from_low = mx.abs(low) > mx.abs(high)", "from_low = mx.zeros(low.shape, mx.bool_)"),
+    fact="every group begins at its max, also where min is further from 0",
+    question="A group goes from -0.5 to 0.3. Which of its weights is kept as it is?",
+)
+known.change(
+    "nearer-end-first",
+    ("mx.abs(low) > mx.abs(high)", "mx.abs(low) < mx.abs(high)"),
+    fact="a group begins at the end that is nearer to 0",
+    question="Which end is the edge, according to the docstring?",
+)
+known.change(
+    "equally-far-from-min",
+    ("mx.abs(low) > mx.abs(high)", "mx.abs(low) >= mx.abs(high)"),
+    fact="a group whose ends are equally far from 0 begins at its min",
+    question="Which end is the edge where both are equally far from 0?",
+)
+known.change(
+    "zero-is-no-step",
+    ("scale = mx.where(steps == 0, scale, edge / mx.where(steps == 0, 1, steps))", "pass"),
+    fact="the scale is not changed so that 0 is a whole number of steps away",
+    question="Weights of exactly 0 are common. What do they become?",
+)
+known.change(
+    "scale-always-above-zero",
+    ("scale = mx.where(from_low, scale, -scale)", "pass"),
+    fact="the first scale is above 0 even where the group begins at its max",
+    question="From the largest weight, in which direction do the others lie?",
+)
+known.change(
+    "sixteen-steps",
+    ("most = 2**bits - 1", "most = 2**bits - 1\ncount = 2**bits"),
+    ("(high - low) / most", "(high - low) / count"),
+    fact="min and max are 2**bits steps apart",
+    question="Sixteen numbers stand in a row. How many steps lead from the first to the last?",
+)
+known.change(
+    "not-clipped",
+    (
+        "mx.clip(mx.round((groups - bias) / scale), 0, most)",
+        "mx.round((groups - bias) / scale).astype(mx.int32) & most",
+    ),
+    fact="a q that is too large, or below 0, loses its highest bits, and so becomes another number",
+    question="The scale has been changed a little. How many steps may lead to the other end now?",
+)
+known.change(
+    "rounded-down",
+    ("mx.round((groups - bias) / scale)", "mx.floor((groups - bias) / scale)"),
+    fact="q is rounded down",
+    question="A weight is 6.9 steps from the edge. Which number is nearest?",
+)
+known.change(
+    "halves-up",
+    ("mx.round((groups - bias) / scale)", "mx.floor((groups - bias) / scale + 0.5)"),
+    fact="halves of q are rounded up, and not to the even neighbour",
+    question="What is mx.round(2.5)?",
+)
+known.change(
+    "scale-rounded-first",
+    (
+        "bias = mx.where(steps == 0, 0, edge)",
+        "bias = mx.where(steps == 0, 0, edge)\nscale = scale.astype(w.dtype).astype(mx.float32)",
+    ),
+    fact="q is computed with a scale that has been rounded to w's dtype",
+    question="In bfloat16 a scale has three digits. Is q computed before the scale loses the others, or after?",
+)  # fmt: skip
+known.change(
+    "in-its-own-dtype",
+    ("w.astype(mx.float32)", "w"),
+    fact="all is computed in w's own dtype",
+    question="In which dtype does the docstring compute scale, bias and q?",
+)
+known.change(
+    "no-least-step",
+    ("mx.maximum((high - low) / most, 1e-7)", "(high - low) / most"),
+    fact="the steps have no least length",
+    question="All weights of a group are equal. How long is its step, and what is a number divided by that?",
+)
+known.change(
+    "bias-always-the-edge",
+    ("bias = mx.where(steps == 0, 0, edge)", "bias = edge"),
+    fact="the bias is the edge even where no step leads from it to 0",
+    question="What is the bias of a group whose weights are all next to nothing?",
+)
+known.change(
+    "one-group-a-row",
+    ("low, high = mx.min(groups, axis=-1, keepdims=True), mx.max(groups, axis=-1, keepdims=True)",
+     "like = groups[..., :1]\n"
+     "low, high = (0 * like + f(groups, axis=(-2, -1), keepdims=True) for f in (mx.min, mx.max))"),
+    fact="min and max are those of the whole row",
+    question="How many scales does a row of two groups have, and what are they made of?",
+)  # fmt: skip
+known.change(
+    "scales-in-float32",
+    ("(x.squeeze(-1).astype(w.dtype) for x in (scale, bias))", "(x.squeeze(-1) for x in (scale, bias))"),
+    fact="scales and biases stay in float32",
+    question="Which dtype do scales have, if the weights are bfloat16?",
+)
+known.change(
+    "rest-left-out",
+    ("if w.shape[-1] % group_size:", "w = w[:, : w.shape[-1] // group_size * group_size]\nif False:"),
+    fact="weights that do not fill a group are dropped without a word",
+    question="What becomes of the last weight of a row of 65?",
+)
+
+
+@known.accepted("group-by-group")
+def group_by_group(w, group_size=64, bits=4):
+    if w.shape[-1] % group_size:
+        raise ValueError(f"{w.shape[-1]} is not a multiple of {group_size}")
+    rows, most = w.shape[0], float(2**bits - 1)
+    x = w.astype(mx.float32).reshape(rows * (w.shape[-1] // group_size), group_size)
+    smallest, largest = x.min(axis=1), x.max(axis=1)
+    negative = abs(smallest) > abs(largest)
+    edge = mx.where(negative, smallest, largest)
+    step = mx.maximum((largest - smallest) / most, 1e-7) * mx.where(negative, 1.0, -1.0)
+    n = mx.round(edge / step)
+    near = n == 0
+    step = mx.where(near, step, edge / mx.where(near, mx.ones_like(n), n))
+    start = mx.where(near, mx.zeros_like(edge), edge)
+    q = mx.minimum(mx.maximum(mx.round((x - start[:, None]) / step[:, None]), 0.0), most)
+    packed = pack(q.astype(mx.int32).reshape(w.shape), bits)
+    return packed, step.reshape(rows, -1).astype(w.dtype), start.reshape(rows, -1).astype(w.dtype)

@@ -1,0 +1,117 @@
+"""Known programs of task 2.3.4, dequantize."""
+
+import mlx.core as mx
+import numpy as np
+from tests.week2.packed import refusal
+from tiny_llm_solution.quantized.packing import unpack
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.3.4")
+
+
+def run(program, seed, group_size, bits, *shape, dtype=mx.float32):
+    draw = normals(seed, dtype)
+    words = np.random.default_rng(seed).integers(
+        0, 2**32, (*shape[:-1], shape[-1] * group_size * bits // 32), np.uint32
+    )
+    return program(mx.array(words), draw(*shape), draw(*shape), group_size, bits)
+
+
+@known.probe()
+def dequantize_four(program):
+    return run(program, 1, 64, 4, 3, 2)
+
+
+@known.probe()
+def dequantize_eight(program):
+    return run(program, 2, 32, 8, 3, 2)
+
+
+@known.probe()
+def dequantize_deep(program):
+    return run(program, 3, 32, 4, 2, 3, 2)
+
+
+@known.probe(mx.float16)
+def dequantize_half(program):
+    return run(program, 4, 64, 8, 4, 2, dtype=mx.float16)
+
+
+@known.probe()
+def dequantize_refuses(program):
+    one = mx.ones((2, 1))
+    return mx.array([refusal(lambda b=b: program(mx.zeros((2, 8), mx.uint32), one, one, 64, b)) for b in (2, 3, 16)])
+
+
+@known.sized("4 bits, groups of 64, 1,024 x 1,024")
+def sized(program):
+    words = mx.array(np.random.default_rng(1).integers(0, 2**32, (1024, 128), np.uint32))
+    scales, biases = normals(1)(1024, 16), normals(2)(1024, 16)
+    return lambda: program(words, scales, biases, 64, 4)
+
+
+known.change(
+    "biases-left-out",
+    ("(scale * q + bias)", "(scale * q)"),
+    fact="the biases are not added",
+    question="Which weight does q = 0 stand for?",
+)
+known.change(
+    "biases-subtracted",
+    ("(scale * q + bias)", "(scale * q - bias)"),
+    fact="the biases are subtracted",
+    question="Which weight does q = 0 stand for?",
+)
+known.change(
+    "bias-counted-in-steps",
+    ("(scale * q + bias)", "(scale * (q + bias))"),
+    fact="a bias is multiplied by its scale, as if it were a number of steps",
+    question="Is a bias a weight, or a number of steps?",
+)
+known.change(
+    "scales-and-biases-exchanged",
+    ("for x in (scales, biases)", "for x in (biases, scales)"),
+    fact="scales and biases have changed places",
+    question="Which of the two arrays is multiplied by q?",
+)
+known.change(
+    "scales-dealt-out",
+    ("mx.unflatten(unpack(packed, bits), -1, (-1, group_size))",
+     "mx.unflatten(unpack(packed, bits), -1, (group_size, -1)).swapaxes(-1, -2)"),
+    ("(scale * q + bias).flatten(-2)", "(scale * q + bias).swapaxes(-1, -2).flatten(-2)"),
+    fact="the scales take turns from weight to weight, where neighbours should share one",
+    question="Which weights of a row does the second scale belong to?",
+)  # fmt: skip
+known.change(
+    "scale-of-the-neighbour",
+    ("return (scale * q", "scale = mx.roll(scale, 1, axis=-2)\nreturn (scale * q"),
+    fact="each group has the scale of the group before it",
+    question="Which of the scales belongs to the first group of a row?",
+)
+known.change(
+    "first-scale-for-the-row",
+    ("return (scale * q", "scale, bias = scale[..., :1, :], bias[..., :1, :]\nreturn (scale * q"),
+    fact="a whole row has the scale and the bias of its first group",
+    question="How many scales has a row of two groups?",
+)
+known.change(
+    "always-four-bits",
+    ("unpack(packed, bits)", "unpack(packed, bits) & 15"),
+    fact="of numbers of 8 bits only the lower four are read",
+    question="What is the largest q that your weights are made of, if bits is 8?",
+)
+known.change(
+    "in-float32",
+    (".flatten(-2).astype(scales.dtype)", ".flatten(-2)"),
+    fact="the weights are float32, whatever the scales are",
+    question="Which dtype does the docstring give the weights?",
+)
+
+
+@known.accepted("scales-repeated")
+def scales_repeated(packed, scales, biases, group_size=64, bits=4):
+    q = unpack(packed, bits).astype(mx.float32)
+    wide = [mx.repeat(x.astype(mx.float32), group_size, axis=-1) for x in (scales, biases)]
+    return (q * wide[0] + wide[1]).astype(scales.dtype)

@@ -1,0 +1,160 @@
+"""Known programs of task 2.3.6, a linear layer of packed weights."""
+
+import mlx.core as mx
+from tests.week2.packed import refusal
+from tiny_llm_solution.quantized.affine import dequantize
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.3.6")
+
+
+def triple(seed, outputs, inputs, group_size=64, bits=4, dtype=mx.float32):
+    w = normals(seed, dtype)(outputs, inputs, spread=inputs**-0.5)
+    return mx.quantize(w, group_size=group_size, bits=bits)
+
+
+def run(program, seed, leading, inputs, group_size=64, bits=4, dtype=mx.float32, scales=None, bias=True):
+    own = normals(seed + 1, dtype)(5) if bias else None
+    layer = program(*triple(seed, 5, inputs, group_size, bits, scales or dtype), group_size, bits, own)
+    return layer(normals(seed + 2, dtype)(*leading, inputs))
+
+
+@known.probe()
+def linear_with_bias(program):
+    return run(program, 1, (2, 3), 128)
+
+
+@known.probe()
+def linear_without(program):
+    return run(program, 2, (3,), 128, bias=False)
+
+
+@known.probe()
+def linear_eight(program):
+    return run(program, 3, (2,), 256, 128, 8)
+
+
+@known.probe()
+def linear_one_vector(program):
+    return run(program, 4, (), 64, 32)
+
+
+@known.probe(mx.float16)
+def linear_half(program):
+    return run(program, 5, (2,), 128, dtype=mx.float16)
+
+
+@known.probe(mx.float16)
+def linear_long_rows(program):
+    """Half of the products are added, and then nearly as much is taken away: float16 does not reach so far."""
+    w = mx.concatenate([mx.ones((5, 2048), mx.float16), -mx.ones((5, 2048), mx.float16)], axis=1)
+    x = mx.concatenate([mx.full((1, 2048), 3000.0), mx.full((1, 2048), 2992.0)], axis=1).astype(mx.float16)
+    return program(*mx.quantize(w, group_size=64, bits=4))(x)
+
+
+@known.probe(mx.float16)
+def linear_other_scales(program):
+    return run(program, 7, (2,), 128, dtype=mx.float16, scales=mx.float32, bias=False)
+
+
+@known.probe()
+def linear_memory(program):
+    layer, x = program(*triple(8, 1024, 512)), normals(8)(1, 512)
+    mx.eval(layer(x))
+    return mx.array(most_at_once(lambda: layer(x)) > 1024 * 512 * 2)
+
+
+@known.probe()
+def linear_refuses(program):
+    kinds = ((32, 4), (128, 4), (64, 8))
+    return mx.array([refusal(lambda k=k: mx.array(bool(program(*triple(9, 3, 256), *k)))) for k in kinds])
+
+
+@known.sized("8 vectors, 4 bits, groups of 64, 1,024 x 1,024")
+def sized(program):
+    layer, x = program(*triple(1, 1024, 1024)), normals(1)(8, 1024)
+    return lambda: layer(x)
+
+
+known.change(
+    "bias-left-out",
+    ("return y if self.bias is None else y + self.bias.astype(x.dtype)", "return y"),
+    fact="the layer's own bias is not added",
+    question="Which of your arrays has O numbers, and who adds them?",
+)
+known.change(
+    "biases-left-out",
+    ("self.scales, self.biases, self.group_size", "self.scales, 0 * self.biases, self.group_size"),
+    fact="the biases of the groups have no part in the product",
+    question="A packed weight stands for scale * q + ... what?",
+)
+known.change(
+    "scales-as-biases",
+    ("self.scales, self.biases, self.group_size", "self.biases, self.scales, self.group_size"),
+    fact="scales and biases have changed places",
+    question="In what order does mx.quantized_matmul take scales and biases?",
+)
+known.change(
+    "in-x-s-dtype",
+    ("y = _multiply(x, self.packed, self.scales, self.biases, self.group_size, self.bits)",
+     "y = mx.quantized_matmul(x, self.packed, self.scales.astype(x.dtype), self.biases.astype(x.dtype), transpose=True,"
+     " group_size=self.group_size, bits=self.bits)"),
+    fact="products are taken and added in x's own dtype",
+    question="A sum of 4,096 numbers in float16: how many digits does it have left?",
+)  # fmt: skip
+known.change(
+    "in-float32",
+    ("y = _multiply(x,", "y = _multiply(x.astype(mx.float32),"),
+    fact="what comes out is float32, whatever x is",
+    question="Which dtype does the docstring give the result?",
+)
+known.change(
+    "dequantized-whole",
+    ("y = _multiply(x, self.packed, self.scales, self.biases, self.group_size, self.bits)",
+     "wide = (v.astype(mx.float32) for v in (self.scales, self.biases))\n"
+     "w = mx.dequantize(self.packed, *wide, group_size=self.group_size, bits=self.bits)\n"
+     "y = (x.astype(mx.float32) @ w.T).astype(x.dtype)"),
+    fact="in every call the whole matrix is dequantized, and then multiplied by",
+    question="How many bytes does your call write to memory, and how many of the packed weights did it save?",
+)  # fmt: skip
+known.change(
+    "shapes-not-compared",
+    ("if inputs != described:", "if False:"),
+    fact="words and scales for rows of different lengths are taken",
+    question="What happens with words of 256 weights a row and scales for 512?",
+)
+known.change(
+    "always-groups-of-64",
+    ("self.group_size, self.bits = group_size, bits", "self.group_size, self.bits = 64, bits"),
+    fact="a group has 64 weights, whatever group_size says",
+    question="Where does your call hear of group_size?",
+)
+known.change(
+    "always-four-bits",
+    ("self.group_size, self.bits = group_size, bits", "self.group_size, self.bits = group_size, 4"),
+    fact="a weight has 4 bits, whatever bits says",
+    question="Where does your call hear of bits?",
+)
+
+
+@known.accepted("in-strips")
+class InStrips:
+    """A few rows of the matrix at a time."""
+
+    def __init__(self, packed, scales, biases, group_size=64, bits=4, bias=None):
+        if packed.shape[-1] * 32 != scales.shape[-1] * group_size * bits:
+            raise ValueError(f"{packed.shape[-1] * 32 // bits} and {scales.shape[-1] * group_size} weights a row")
+        self.parts, self.settings, self.bias = (packed, scales, biases), (group_size, bits), bias
+
+    def __call__(self, x):
+        rows, wide, found = len(self.parts[0]), x.astype(mx.float32), []
+        for at in range(0, rows, 128):
+            packed, scales, biases = (part[at : at + 128] for part in self.parts)
+            floats = (v.astype(mx.float32) for v in (scales, biases))
+            found.append(wide @ dequantize(packed, *floats, *self.settings).T)
+            mx.eval(found[-1])
+        y = mx.concatenate(found, axis=-1).astype(x.dtype)
+        return y if self.bias is None else self.bias.astype(x.dtype) + y

@@ -1,0 +1,159 @@
+"""Known programs of task 2.3.7, an embedding of packed weights."""
+
+import mlx.core as mx
+from tiny_llm_solution.quantized.affine import dequantize
+from tiny_llm_solution.quantized.layers import QuantizedLinear
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.3.7")
+
+
+def table(program, seed, vocab, size, group_size=64, bits=4, dtype=mx.float32, wanted=None):
+    parts = mx.quantize(normals(seed, dtype)(vocab, size), group_size=group_size, bits=bits)
+    return program(*parts, group_size, bits, wanted)
+
+
+@known.probe()
+def embedding_rows(program):
+    return table(program, 1, 11, 128)(mx.array([[3, 10, 0], [7, 7, 1]]))
+
+
+@known.probe()
+def embedding_eight(program):
+    return table(program, 2, 11, 128, 32, 8)(mx.array([2, 9]))
+
+
+@known.probe()
+def embedding_one_token(program):
+    return table(program, 3, 11, 64)(mx.array(5))
+
+
+@known.probe(mx.bfloat16)
+def embedding_half(program):
+    return table(program, 4, 11, 128, dtype=mx.bfloat16)(mx.array([3, 10, 0]))
+
+
+@known.probe()
+def embedding_wanted(program):
+    return table(program, 5, 11, 128, dtype=mx.float16, wanted=mx.float32)(mx.array([3, 10]))
+
+
+@known.probe()
+def embedding_scores(program):
+    return table(program, 6, 11, 128).as_linear(normals(6)(2, 3, 128))
+
+
+@known.probe()
+def embedding_scores_eight(program):
+    return table(program, 7, 11, 128, 32, 8).as_linear(normals(7)(2, 128))
+
+
+@known.probe(mx.float16)
+def embedding_scores_half(program):
+    """Half of the products are added, and then nearly as much is taken away: float16 does not reach so far."""
+    w = mx.concatenate([mx.ones((5, 2048), mx.float16), -mx.ones((5, 2048), mx.float16)], axis=1)
+    x = mx.concatenate([mx.full((1, 2048), 3000.0), mx.full((1, 2048), 2992.0)], axis=1).astype(mx.float16)
+    return program(*mx.quantize(w, group_size=64, bits=4)).as_linear(x)
+
+
+@known.probe()
+def embedding_memory(program):
+    built, tokens = table(program, 9, 2048, 512), mx.array([[3, 2000]])
+    mx.eval(built(tokens))
+    return mx.array(most_at_once(lambda: built(tokens)) > 2048 * 512 * 4 // 50)
+
+
+@known.sized("1,024 tokens of 2,048, 4 bits, groups of 64, E 256")
+def sized(program):
+    built, tokens = table(program, 1, 2048, 256), mx.arange(1024)
+    return lambda: built(tokens)
+
+
+known.change(
+    "whole-table",
+    (
+        "packed, scales, biases = (x[tokens] for x in (self.packed, self.scales, self.biases))",
+        "packed, scales, biases = self.packed, self.scales, self.biases",
+    ),
+    ("self.bits).astype(self.dtype)", "self.bits).astype(self.dtype)[tokens]"),
+    fact="the whole table is dequantized for every look-up",
+    question="A step looks up one token. How many rows of the table does your call touch?",
+)
+known.change(
+    "scales-of-the-first-rows",
+    (
+        "packed, scales, biases = (x[tokens] for x in (self.packed, self.scales, self.biases))",
+        "packed, scales, biases = self.packed[tokens], self.scales[0 * tokens], self.biases[0 * tokens]",
+    ),
+    fact="all tokens have the scales and biases of token 0",
+    question="Which row of scales does token 7 have?",
+)
+known.change(
+    "biases-left-out",
+    ("dequantize(packed, wide, biases,", "dequantize(packed, wide, 0 * biases,"),
+    fact="the vectors that are looked up lack the biases of their groups",
+    question="A packed weight stands for scale * q + ... what?",
+)
+known.change(
+    "rounded-twice",
+    ("dequantize(packed, wide,", "dequantize(packed, scales,"),
+    fact="vectors are rounded to the dtype of scales first, and then to the one that was asked for",
+    question="Scales are float16, and float32 is asked for. How many digits have the vectors on the way?",
+)
+known.change(
+    "dtype-of-scales",
+    ("dtype or scales.dtype", "scales.dtype"),
+    fact="vectors have the dtype of scales, whatever is asked for",
+    question="Scales are float16, and float32 is asked for. What are the vectors?",
+)
+known.change(
+    "always-float32",
+    ("dtype or scales.dtype", "dtype or mx.float32"),
+    fact="vectors are float32 where nothing is asked for",
+    question="Which dtype have vectors if dtype is None?",
+)
+known.change(
+    "scores-in-float32",
+    ("return _multiply(x, self", "return _multiply(x.astype(mx.float32), self"),
+    fact="scores are float32, whatever x is",
+    question="Which dtype does the docstring give the scores?",
+)
+known.change(
+    "scores-in-x-s-dtype",
+    ("return _multiply(x, self.packed, self.scales, self.biases, self.group_size, self.bits)",
+     "return mx.quantized_matmul(x, self.packed, self.scales.astype(x.dtype), self.biases.astype(x.dtype),"
+     " transpose=True, group_size=self.group_size, bits=self.bits)"),
+    fact="the products of as_linear are taken and added in x's own dtype",
+    question="A sum of 4,096 numbers in float16: how many digits does it have left?",
+)  # fmt: skip
+known.change(
+    "scores-without-biases",
+    ("_multiply(x, self.packed, self.scales, self.biases,", "_multiply(x, self.packed, self.scales, 0 * self.biases,"),
+    fact="the biases of the groups have no part in the scores",
+    question="Are the vectors that as_linear compares with those that are looked up?",
+)
+known.change(
+    "always-four-bits",
+    ("self.bits, self.dtype = group_size, bits,", "self.bits, self.dtype = group_size, 4,"),
+    fact="a weight has 4 bits, whatever bits says",
+    question="Where do your methods hear of bits?",
+)  # fmt: skip
+
+
+@known.accepted("of-a-layer")
+class OfALayer:
+    def __init__(self, packed, scales, biases, group_size=64, bits=4, dtype=None):
+        self.layer = QuantizedLinear(packed, scales, biases, group_size, bits)
+        self.dtype = scales.dtype if dtype is None else dtype
+
+    def __call__(self, tokens):
+        layer = self.layer
+        parts = [mx.take(x, tokens, axis=0) for x in (layer.packed, layer.scales, layer.biases)]
+        floats = (x.astype(mx.float32) for x in parts[1:])
+        return dequantize(parts[0], *floats, layer.group_size, layer.bits).astype(self.dtype)
+
+    def as_linear(self, x):
+        return self.layer(x)

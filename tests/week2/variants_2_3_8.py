@@ -1,0 +1,193 @@
+"""Known programs of task 2.3.8, perplexity."""
+
+import math
+
+import mlx.core as mx
+from tests.week2.packed import TableModel, refusal
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.3.8")
+
+TEXTS = [[1, 2, 3, 4, 5, 6, 0], [3, 3], [5, 1, 6]]
+
+
+def judged(program, texts, spread=2.0, seed=1, dtype=mx.float32, shift=0.0):
+    table = (normals(seed, dtype)(7, 7) * spread + shift).astype(dtype)
+    found = program(TableModel(table), texts)
+    return mx.array(float(found))
+
+
+@known.probe()
+def perplexity_one_text(program):
+    return judged(program, TEXTS[:1])
+
+
+@known.probe()
+def perplexity_texts(program):
+    return judged(program, TEXTS)
+
+
+@known.probe()
+def perplexity_short_ones(program):
+    return judged(program, [[4], [1, 2, 3], []], seed=2)
+
+
+@known.probe()
+def perplexity_large(program):
+    return judged(program, TEXTS, 20.0, 3, shift=500.0)
+
+
+@known.probe(mx.float16)
+def perplexity_half(program):
+    return judged(program, [[1, 2, 3] * 60], 3.0, 4, mx.float16, 500.0)
+
+
+@known.probe()
+def perplexity_impossible(program):
+    return mx.array(program(TableModel(mx.array([[5000.0, 0.0], [5000.0, 0.0]])), [[0, 1, 1]]))
+
+
+@known.probe()
+def perplexity_tokens_read(program):
+    model = TableModel(normals(5)(7, 7))
+    program(model, TEXTS)
+    return mx.array(sum(map(len, model.seen)) > sum(map(len, TEXTS)))
+
+
+@known.probe()
+def perplexity_is_a_float(program):
+    return mx.array(isinstance(program(TableModel(normals(6)(7, 7)), TEXTS), float))
+
+
+@known.probe()
+def perplexity_refuses(program):
+    cases = ([], [[3]], [[], [1]])
+    return mx.array([refusal(lambda c=c: mx.array(program(TableModel(mx.zeros((7, 7))), c))) for c in cases])
+
+
+@known.sized("4 texts of 512 tokens, V 512")
+def sized(program):
+    model = TableModel(normals(1)(512, 512))
+    texts = [[(i * k) % 512 for i in range(512)] for k in (3, 5, 7, 11)]
+    return lambda: program(model, texts)
+
+
+known.change(
+    "own-token",
+    ("list(text[1:])", "list(text[:-1])"),
+    fact="each row is asked for the token that was just read, and not for the one that follows",
+    question="Logits at position 3 have read tokens 0 to 3. Which token do they predict?",
+)
+known.change(
+    "mean-of-means",
+    (
+        "losses.append(mx.logsumexp(logits, axis=-1) - right)",
+        "losses.append(mx.mean(mx.logsumexp(logits, axis=-1) - right)[None])",
+    ),
+    fact="each text has its own mean, and the mean of these is taken",
+    question="A text of 2 tokens and one of 30: how much does a token of each count?",
+)  # fmt: skip
+known.change(
+    "mean-of-perplexities",
+    (
+        "losses.append(mx.logsumexp(logits, axis=-1) - right)",
+        "losses.append(mx.exp(mx.mean(mx.logsumexp(logits, axis=-1) - right))[None])",
+    ),
+    ("return math.exp(mean) if mean < 700 else math.inf", "return mean"),
+    fact="each text's perplexity is computed, and the mean of these is taken",
+    question="Is the mean taken of losses, or of perplexities?",
+)  # fmt: skip
+known.change(
+    "exp-left-out",
+    ("return math.exp(mean) if mean < 700 else math.inf", "return mean"),
+    fact="the mean loss is given, and not exp of it",
+    question="If all of V tokens are equally likely, what does your function give?",
+)
+known.change(
+    "two-to-the-loss",
+    ("math.exp(mean) if mean < 700 else math.inf", "2.0**mean if mean < 700 else math.inf"),
+    fact="2 is raised to a loss that was counted with the natural logarithm",
+    question="To which base is the logarithm in logsumexp?",
+)
+known.change(
+    "logits-as-losses",
+    ("mx.logsumexp(logits, axis=-1) - right", "-right"),
+    fact="the logits are taken for logarithms of probabilities",
+    question="What do exp of all logits of a row sum to?",
+)
+known.change(
+    "log-of-softmax",
+    ("mx.logsumexp(logits, axis=-1) - right", "-mx.log(mx.exp(right) / mx.sum(mx.exp(logits), axis=-1))"),
+    fact="exp of the logits themselves is taken, which is infinite for large ones",
+    question="What is exp(500) in float32?",
+)
+known.change(
+    "probabilities-averaged",
+    (
+        "losses.append(mx.logsumexp(logits, axis=-1) - right)",
+        "losses.append(mx.exp(right - mx.logsumexp(logits, axis=-1)))",
+    ),
+    ("return math.exp(mean) if mean < 700 else math.inf", "return 1 / mean if mean else math.inf"),
+    fact="the mean of the probabilities is taken, and one divided by it",
+    question="Is it the probabilities that are averaged, or their logarithms?",
+)  # fmt: skip
+known.change(
+    "in-half",
+    ("[0].astype(mx.float32)", "[0]"),
+    fact="losses are computed in the dtype of the logits",
+    question="Logits come in float16. How many digits does a mean of 100 losses have there?",
+)
+known.change(
+    "last-position-only",
+    (", all_positions=True)", ")"),
+    ("list(text[1:])", "list(text[-1:])"),
+    fact="only the last token of each text is predicted",
+    question="What does your model give where all_positions is not asked for?",
+)
+known.change(
+    "token-by-token",
+    (
+        "logits = model(mx.array([list(text[:-1])]), all_positions=True)[0].astype(mx.float32)",
+        "logits = mx.concatenate([model(mx.array([list(text[: i + 1])]))[0] for i in range(len(text) - 1)])"
+        ".astype(mx.float32)",
+    ),
+    fact="for each token, the text before it is read again",
+    question="A text has 100 tokens. How many does your model read?",
+)
+known.change(
+    "overflow",
+    ("math.exp(mean) if mean < 700 else math.inf", "math.exp(mean)"),
+    fact="an impossible token ends in an OverflowError",
+    question="What does math.exp(1000) do?",
+)
+known.change(
+    "nothing-is-certain",
+    ('raise ValueError("no text has two tokens, so there is nothing to predict")', "return 1.0"),
+    fact="where nothing is predicted, the perplexity is 1",
+    question="No text was judged. Is the model certain of anything?",
+)
+known.change(
+    "as-an-array",
+    ("return math.exp(mean) if mean < 700 else math.inf", "return mx.exp(mx.array(mean))"),
+    fact="an MLX array is given",
+    question="Which type does the docstring promise?",
+)
+
+
+@known.accepted("by-a-sum")
+def by_a_sum(model, texts):
+    total, count = 0.0, 0
+    for text in texts:
+        if len(text) > 1:
+            logits = model(mx.array([list(text)]), None, True).astype(mx.float32)[0, :-1]
+            likely = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
+            total -= mx.sum(mx.take_along_axis(likely, mx.array(list(text)[1:])[:, None], axis=1)).item()
+            count += len(text) - 1
+    if count == 0:
+        raise ValueError("nothing is predicted")
+    try:
+        return math.exp(total / count)
+    except OverflowError:
+        return math.inf
