@@ -35,6 +35,7 @@ SECTIONS = {
         "generate": ".generate:generate",
         "chat": ".generate:chat",
         "bench": ".bench:bench",
+        "build-ext": ".build_ext:build_ext",
         "train": ".train:train",
     },
     "The course": {

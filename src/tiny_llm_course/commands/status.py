@@ -60,7 +60,8 @@ def status(names: tuple[str, ...], week: int | None, day: int | None, everything
 def _show_week(week: Week, board: Mapping[str, Standing], unfolded: set[tuple[int, int]], width: int) -> None:
     tasks = [task for day in week.days for task in day.tasks]
     say(f"Week {week.number}: {week.title}", bold=True, cut=True)
-    say(f"  {_done(tasks, board)} task{'s' * (len(tasks) != 1)} done{_left(tasks, board, ', ', ' to go')}")
+    plural = "s" * (len(_counted(tasks, board)) != 1)
+    say(f"  {_done(tasks, board)} task{plural} done{_left(tasks, board, ', ', ' to go')}")
     if len(load_course().weeks) > 1 and not any(number == week.number for number, _ in unfolded):
         return
     for day in week.days:
@@ -75,7 +76,8 @@ def _show_week(week: Week, board: Mapping[str, Standing], unfolded: set[tuple[in
 
 def _show_day(day: Day, board: Mapping[str, Standing], width: int) -> None:
     states = [board[task.id].state for task in day.tasks]
-    head = f"{_state_of(states).value} {'Open ' if day.is_open else f'Day {day.number}'}  "
+    state = _state_of([board[task.id].state for task in _counted(day.tasks, board)])
+    head = f"{state.value} {'Open ' if day.is_open else f'Day {day.number}'}  "
     marks = "".join(state.value for state in states)
     most = max(len(d.tasks) for d in load_course().week(day.week).days)
     fields = [f"{marks:{most}}", f"{f'{_done(day.tasks, board)} done':{COUNT}}", f"{_left(day.tasks, board):>{TIME}}"]
@@ -83,7 +85,7 @@ def _show_day(day: Day, board: Mapping[str, Standing], width: int) -> None:
         fields.pop()
     tail = "".join(f"  {field}" for field in fields)
     title = width - len(head) - len(tail)
-    say(f"{head}{cut(day.title, title):{title}}{tail}".rstrip(), colour=COLOURS.get(_state_of(states)), cut=True)
+    say(f"{head}{cut(day.title, title):{title}}{tail}".rstrip(), colour=COLOURS.get(state), cut=True)
 
 
 def _show_task(task: Task, standing: Standing, width: int) -> None:
@@ -108,7 +110,13 @@ def _state_of(states: Sequence[State]) -> State:
 
 
 def _done(tasks: Sequence[Task], board: Mapping[str, Standing]) -> str:
-    return f"{sum(board[task.id].state is State.DONE for task in tasks)} of {len(tasks)}"
+    counted = _counted(tasks, board)
+    return f"{sum(board[task.id].state is State.DONE for task in counted)} of {len(counted)}"
+
+
+def _counted(tasks: Sequence[Task], board: Mapping[str, Standing]) -> list[Task]:
+    """Those that a day or a week is done with: of what is optional only what is done."""
+    return [task for task in tasks if not task.optional or board[task.id].state is State.DONE]
 
 
 def _left(tasks: Sequence[Task], board: Mapping[str, Standing], before: str = "", after: str = "") -> str:

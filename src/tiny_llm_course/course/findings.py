@@ -15,18 +15,19 @@ class Kind(enum.IntEnum):
     NOT_STARTED = 0
     NOT_BUILT = 1
     NO_IMPORT = 2
-    STOPPED = 3
-    FORBIDDEN = 4
-    RAISED = 5
-    TYPE = 6
-    SHAPE = 7
-    DTYPE = 8
-    NAN = 9
-    VALUES = 10
-    INPUT_CHANGED = 11
-    NO_ERROR = 12
-    MISJUDGED = 13  # of an open task: the learner's check stops a right program, or lets a wrong one pass
-    COURSE = 14  # the check itself is wrong
+    MEMORY = 3  # a kernel touches what is not its own
+    STOPPED = 4
+    FORBIDDEN = 5
+    RAISED = 6
+    TYPE = 7
+    SHAPE = 8
+    DTYPE = 9
+    NAN = 10
+    VALUES = 11
+    INPUT_CHANGED = 12
+    NO_ERROR = 13
+    MISJUDGED = 14  # of an open task: the learner's check stops a right program, or lets a wrong one pass
+    COURSE = 15  # the check itself is wrong
 
 
 @dataclasses.dataclass(frozen=True)

@@ -78,6 +78,7 @@ class Task:
     requires: tuple[str, ...] = ()  # words of `requirements`: where one of them is missing it is not run
     seconds: int = 20  # that grading it may take
     makes: tuple[Box, ...] = ()  # the parts of the engine that are there with it
+    optional: bool = False  # nobody has to do it for its day to be done
     judges: str = ""  # of an open task: the id of the task whose programs its check takes
 
     @property
@@ -158,3 +159,4 @@ class Week:
     days: tuple[Day, ...]
     stages: tuple[Stage, ...] = ()
     build: str = ""  # a program in the package, `extension/build.py`, that its tasks with a compiler need first
+    calls: str = ""  # a function in the package, `kernels.native:run`, through which one kernel in C++ is called

@@ -148,7 +148,7 @@ def _week(table: dict[str, Any]) -> Week:
     days = [_day(day, number) for day in table["days"]]
     if "open" in table:
         days.append(_open_task(table["open"], number, max((day.number for day in days), default=0) + 1))
-    return Week(number, table["title"], tuple(days), stages, table.get("build", ""))
+    return Week(number, table["title"], tuple(days), stages, table.get("build", ""), table.get("calls", ""))
 
 
 def _stage(table: dict[str, Any]) -> Stage:
@@ -193,6 +193,7 @@ def _task(table: dict[str, Any], week: int, day: int) -> Task:
         runner=Target.parse(table["program"]) if "program" in table else None,
         requires=tuple(table.get("requires", ())),
         seconds=table.get("seconds", Task.seconds),
+        optional=table.get("optional", Task.optional),
         makes=tuple(map(Box.parse, table.get("makes", ()))),
     )
 

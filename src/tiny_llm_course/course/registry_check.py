@@ -22,7 +22,7 @@ YES_NO = "true or false"
 
 NO_KEYS: Keys = {}
 WEEK_KEYS = {"number": NUMBER, "title": STRING, "days": TABLES}
-WEEK_OPTIONS = {"stages": TABLES, "build": STRING, "open": TABLE}
+WEEK_OPTIONS = {"stages": TABLES, "build": STRING, "calls": STRING, "open": TABLE}
 STAGE_KEYS = {"name": STRING, "title": STRING, "model": STRING, "generate": STRING, "needs": STRINGS}
 STAGE_OPTIONS = {"requires": STRINGS, "rereads": YES_NO, "packed": YES_NO}
 DAY_KEYS = {"number": NUMBER, "title": STRING, "chapter": STRING, "tasks": TABLES}
@@ -47,7 +47,7 @@ OPEN_KEYS = {
     "hints": STRINGS,
 }
 OPEN_OPTIONS = {"requires": STRINGS, "seconds": NUMBER}
-TASK_OPTIONS = {"program": STRING, "requires": STRINGS, "seconds": NUMBER, "makes": STRINGS}
+TASK_OPTIONS = {"program": STRING, "requires": STRINGS, "seconds": NUMBER, "makes": STRINGS, "optional": YES_NO}
 
 OPEN = "C"  # in the place of a number: 1.C is the open task of week 1
 OTHER_LANGUAGES = (".cpp", ".h", ".metal")  # the ends of files that a learner writes in beside Python's
@@ -63,6 +63,8 @@ def check_registry(weeks: Sequence[Table]) -> None:
     tasks: list[Table] = []
     for week in weeks:
         _check_keys(week, WEEK_KEYS, f"week {week.get('number', 'without number')}", WEEK_OPTIONS)
+        if not PYTHON.fullmatch(week.get("calls", "module:name")):
+            raise ValueError(f"week {week['number']}: 'calls' is {week['calls']!r}, which is not module:name")
         for j, day in enumerate(week["days"], 1):
             _check_keys(day, DAY_KEYS, f"day {week['number']}.{day.get('number', f'(at place {j})')}")
             for k, task in enumerate(day["tasks"], 1):

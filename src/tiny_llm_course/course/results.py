@@ -73,6 +73,11 @@ class TaskResult:
         return f"{self.absent} check{'s' * plural} not run here: need{'s' * (not plural)} {in_words(self.missing)}"
 
     @property
+    def left_out(self) -> bool:
+        """Whether it is optional, and nobody has begun it."""
+        return self.task.optional and self.status == "not started"
+
+    @property
     def suffers(self) -> bool:
         """Whether what keeps it from passing is told elsewhere: a task it uses, or a file that cannot be imported."""
         others = self.finding and (self.finding.place or self.finding.blocker not in ("", self.task.id))

@@ -14,10 +14,12 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
+import memory_watch
+
 from ..course.nouns import Day
 from ..course.places import day_files
 from ..course.registry import load_course
-from ..course.requirements import REQUIREMENTS, missing
+from ..course.requirements import REQUIREMENTS, compiler, missing
 from ..paths import COURSE, EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, TESTS
 from ..source.code import Code
 from .planted import Claims
@@ -65,7 +67,7 @@ def _state(day: Day) -> str:
     needed = {need for task in day.tasks for need in course.needs(task.id)}
     days = [each for each in course.days() if each == day or any(task.id in needed for task in each.tasks)]
     digest = hashlib.sha256(repr([days, platform.python_version(), platform.platform()]).encode())
-    digest.update(repr([*map(version, COMPUTING), missing(REQUIREMENTS)]).encode())
+    digest.update(repr([*map(version, COMPUTING), missing(REQUIREMENTS), compiler()]).encode())
     for file in sorted({*_harness(), *_of_days(days), *_files_below(EMBEDDED_MODEL)}):
         digest.update(f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file.name}\0".encode())
         digest.update(file.read_bytes() if file.is_file() else b"\0")
@@ -73,7 +75,8 @@ def _state(day: Day) -> str:
 
 
 def _harness() -> Iterator[Path]:
-    return (file for file in _files_below(COURSE) if not file.is_relative_to(REGISTRY))
+    folders = COURSE, Path(memory_watch.__file__).parent
+    return (f for folder in folders for f in _files_below(folder) if not f.is_relative_to(REGISTRY))
 
 
 def _of_days(days: Iterable[Day]) -> Iterator[Path]:

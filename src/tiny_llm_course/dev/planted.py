@@ -2,7 +2,7 @@
 
 A task is run on known-wrong programs of the tasks that it uses, one at a time, and then on two mistakes at once: one in
 each of two tasks that it uses, one in such a task and one in its own program, two in its own program. Where there are
-more combinations than MOST, as many are taken, evenly spread over all, the same ones every time.
+more combinations than MOST, or MOST_KERNELS, as many are taken, evenly spread over all, the same ones every time.
 """
 
 import contextlib
@@ -27,6 +27,7 @@ from ..testkit.outcomes import Stopped
 from ..testkit.variants import Program, Variant, Variants, load_variants
 
 MOST = 16  # combinations of one kind for one task
+MOST_KERNELS = 4  # where each has to be compiled
 
 T = TypeVar("T")
 
@@ -78,7 +79,7 @@ class Planter:
         return found
 
     def _one_fault(self, task: Task, needs: list[Task], faults: list[tuple[Task, Variant]], found: Claims) -> None:
-        for need, fault in spread(faults):
+        for need, fault in spread(faults, most(task)):
             found.planted += 1
             with planted(need, fault):
                 if right(self._variants[task.id], program(task.program)):
@@ -93,14 +94,14 @@ class Planter:
     def _two_faults(self, task: Task, needs: list[Task], faults: list[tuple[Task, Variant]], found: Claims) -> None:
         """The task is right, two that it uses are not."""
         pairs = [(a, b) for a, b in itertools.combinations(faults, 2) if a[0] is not b[0]]
-        for (need, fault), (other, another) in spread(pairs):
+        for (need, fault), (other, another) in spread(pairs, most(task)):
             with planted(need, fault), planted(other, another):
                 said = self._diagnosis(task, program(task.program), needs)
             _count(found, said, [], [need, other], f"{fault.name} of {need.id} and {another.name}")
 
     def _fault_and_mistake(self, task: Task, needs: list[Task], faults: list[Any], found: Claims) -> None:
         """The task is wrong, and so is one that it uses."""
-        for (need, fault), mistake in spread(list(itertools.product(faults, self._own[task.id]))):
+        for (need, fault), mistake in spread(list(itertools.product(faults, self._own[task.id])), most(task)):
             with planted(need, fault):
                 said = self._diagnosis(task, mistake.program, needs)
             _count(found, said, [mistake.name], [], f"{fault.name} of {need.id} and {mistake.name}")
@@ -108,7 +109,7 @@ class Planter:
     def _two_mistakes(self, task: Task, found: Claims) -> None:
         """Two mistakes in one program, where two known ones can be put together."""
         thirds = self._variants[task.id].thirds
-        for pair in spread(made(self._variants[task.id].pairs)):
+        for pair in spread(made(self._variants[task.id].pairs), most(task)):
             both = frozenset(mistake.name for mistake in pair.both)
             said = self._diagnosis(task, pair.program, [])
             whole = {mistake.name for mistake in said.mistakes} in (both, {thirds.get(both)})
@@ -154,11 +155,16 @@ def planted(task: Task, fault: Variant) -> AbstractContextManager[None]:
     return installed(task.program, fault.program)
 
 
-def spread(items: Sequence[T]) -> list[T]:
-    """All of them, or MOST, evenly spread."""
-    if len(items) <= MOST:
+def most(task: Task) -> int:
+    """How many combinations are made for a task."""
+    return MOST if task.target.is_python else MOST_KERNELS
+
+
+def spread(items: Sequence[T], number: int = MOST) -> list[T]:
+    """All of them, or so many, evenly spread."""
+    if len(items) <= number:
         return list(items)
-    return [items[i * len(items) // MOST] for i in range(MOST)]
+    return [items[i * len(items) // number] for i in range(number)]
 
 
 def claims_of(day: Day, variants: Mapping[str, Variants]) -> list[Claims]:

@@ -18,11 +18,13 @@ from ..grading.again import run_again
 from ..grading.build import build_for
 from ..grading.plugin import ABSENT, TASK, TRAPS, required
 from ..paths import LEARNER, SOLUTION
+from ..programs import kernels
 from ..programs.packages import SOLUTION_NAME, installed, load_package, program
 from ..source.changed import DoesNotApply
 from ..testkit.naming import mistakes
 from ..testkit.remembered import remembering
 from ..testkit.variants import Variants, load_variants
+from .planted import made
 
 STUB_NAME = "tiny_llm_stub"
 SECONDS = pytest.StashKey[float]()  # that a test takes on the solution
@@ -70,6 +72,11 @@ class Prover:
                 self._items[item.stash[TASK].id].append(item)
             else:
                 self.orphans.append(f"{item.name} grades no task ({self._tests})")
+        kernels.prepare(
+            variant.program
+            for known in self.variants.values()
+            for variant in made([*known.wrong_programs, *known.accepted_programs, *known.ways])
+        )
         for task in self._day.tasks:
             with remembering():
                 self._prove(task, self.proofs[task.id], self._items[task.id])
@@ -162,7 +169,8 @@ def _size_problems(variants: Variants) -> list[str]:
     if variants.size is None:
         return [] if variants.untimed else ["nothing says what compare times: known.sized, or known.not_timed"]
     try:
-        mx.eval(variants.size.build(program(variants.task.program, SOLUTION_NAME))())
+        with kernels.timed():
+            mx.eval(variants.size.build(program(variants.task.program, SOLUTION_NAME))())
     except Exception as error:
         return [f"the solution raises {type(error).__name__} on {variants.size.words}: {error}"]
     return []

@@ -14,6 +14,7 @@ from .git import ask_git
 from .lines import Check, Line
 from .missing import restoring
 
+BUILT_FROM = "built-from"  # a file in the folder of what is built: `mlx 0.32.4 HASH`, of all that it depends on
 ROOM = 1 << 30  # bytes that an update of the packages may need
 
 
@@ -59,6 +60,27 @@ def files() -> Iterator[Line]:
     if not missing:
         counts = f"{sum(not day.is_open for day in days)} days, {sum(len(day.tasks) for day in days)} tasks"
         yield Line("files", f"{counts}; yours are in {LEARNER.relative_to(ROOT).as_posix()}")
+
+
+def kernels() -> Iterator[Line]:
+    """Whether the learner's C++ is built, and for which MLX."""
+    from ..course.registry import load_course
+
+    for recipe in (week.build for week in load_course().weeks if week.build):
+        folder = (LEARNER / recipe).parent
+        name = folder.relative_to(ROOT).as_posix()
+        try:
+            of, number, _ = (folder / ".build" / BUILT_FROM).read_text(encoding="utf-8").split(" ")
+        except (OSError, ValueError):
+            text = f"{name} is not built yet: what needs it builds it, and so does pdm run build-ext"
+            yield Line("kernels", text, absent=True)
+            continue
+        installed = version(of)
+        if installed == number:
+            yield Line("kernels", f"{name} is built, for {of} {number}")
+        else:
+            text = f"{name} is built for {of} {number}, and {installed} is installed: what needs it builds it anew"
+            yield Line("kernels", text, absent=True)
 
 
 def model() -> Iterator[Line]:
@@ -121,4 +143,4 @@ def writing() -> Iterator[Line]:
         yield Line("disk", f"{free / 1e9:.0f} GB are free")
 
 
-CHECKS: tuple[Check, ...] = (course, files, model, git, writing)
+CHECKS: tuple[Check, ...] = (course, files, kernels, model, git, writing)

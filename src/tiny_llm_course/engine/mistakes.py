@@ -66,6 +66,8 @@ def chosen(
         proposed = next(other for other in load_course().tasks() if other.id in used)
         what = f"{task.label}: the engine does without it, so there is nothing to break. A task that it uses:"
         raise UsageError(what, again(proposed.id))
+    if not task.target.is_python:
+        raise UsageError(f"{task.label} is in C++, and known mistakes are put into an engine only where it is Python.")
     if not solution and progress.status_of(task.id) != "passed":
         raise LearnerError(
             with_commands(

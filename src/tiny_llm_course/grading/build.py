@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import hashlib
 import platform
-import re
 import shlex
 import subprocess
 import sys
@@ -20,32 +19,37 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from ..course.findings import Finding, Kind, shortened
+from ..course.findings import Finding, Kind
 from ..course.nouns import Task
 from ..course.registry import load_course
 from ..course.requirements import compiler, missing
+from ..doctor.checkout import BUILT_FROM
+from ..learner import progress
 from ..paths import ROOT, SOLUTION
 from ..programs.packages import LearnerError
 from ..terminal.screen import say
+from .compiled import compiled, complaint, is_called_alone, last_words
+from .lent import lent_parts, sources
 from .limits import run_command
 
 SECONDS = 300.0  # that a build may take
 MEMORY = 8 << 30
-TOLD = 3  # of a compiler's complaints
-ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.+)$", re.MULTILINE)
-LINKER = re.compile(r"^.*(?:[Uu]ndefined |error).*$", re.MULTILINE)
 
 
 def build_for(
-    tasks: Sequence[Task], packages: Iterable[Path], cancelled: threading.Event | None = None
+    tasks: Sequence[Task], packages: Iterable[Path], cancelled: threading.Event | None = None, alone: bool = True
 ) -> dict[str, Finding]:
     """Build what some tasks need of these packages; where that fails, the finding by the task's id.
+
+    Of a kernel that can be called `alone` its file is compiled, and no more.
 
     Raises:
         Cancelled: `cancelled` was set meanwhile.
     """
-    wanted = {task.id: recipes(task) for task in tasks}
-    found: dict[str, Finding] = {}
+    packages = list(packages)
+    kernels = [task for task in tasks if alone and is_called_alone(task)]
+    found = compiled(kernels, packages)
+    wanted = {task.id: recipes(task) for task in tasks if task not in kernels}
     for recipe in dict.fromkeys(recipe for names in wanted.values() for recipe in names):
         failures = (build(package, recipe, cancelled=cancelled) for package in packages)
         if failure := next(filter(None, failures), None):
@@ -59,7 +63,8 @@ def must_be_built(tasks: Sequence[Task], package: Path) -> None:
     Raises:
         LearnerError: it cannot be built.
     """
-    for finding in build_for(tasks, dict.fromkeys([package, SOLUTION])).values():
+    lent = any(task.id in progress.borrowed() for task in tasks)
+    for finding in build_for(tasks, [package, *[SOLUTION] * (lent and package != SOLUTION)], alone=False).values():
         raise LearnerError("\n  ".join([finding.headline, *finding.lines]))
 
 
@@ -85,17 +90,18 @@ def build(
         out = program.parent / ".build"
         out.mkdir(exist_ok=True)
         with _alone(out / "lock"), tempfile.TemporaryFile() as output:
-            state, built_from = _state(program), out / "built-from"
+            state, built_from = _state(package, program), out / BUILT_FROM
             if built_from.is_file() and built_from.read_text(encoding="utf-8") == state:
                 return None
             built_from.unlink(missing_ok=True)
+            folder_to_build = sources(package, program.parent, out)
             if threading.current_thread() is threading.main_thread():  # and not behind a screen that others draw
                 say(f"Building {folder} ...", err=True)
             why = run_command(
-                [sys.executable, str(program), str(out)],
+                [sys.executable, str(folder_to_build / program.name), str(out)],
                 seconds,
                 MEMORY,
-                folder=program.parent,
+                folder=folder_to_build,
                 environment={"CXX": shlex.join(compiler()), "LC_ALL": "C"},
                 output=output,
                 cancelled=cancelled,
@@ -109,7 +115,7 @@ def build(
         return Finding(Kind.NOT_BUILT, f"{folder} cannot be built: {error}", place=folder)
     if why.startswith(("still", "used")):
         return Finding(Kind.NOT_BUILT, f"{folder} cannot be built: {why}, the limit of a build", place=folder)
-    return _complaint(words, program.parent) or _last_words(words, folder, why)
+    return complaint(words, program.parent) or last_words(words, folder, why)
 
 
 @contextlib.contextmanager
@@ -120,43 +126,15 @@ def _alone(lock: Path) -> Iterator[None]:
         yield
 
 
-def _state(program: Path) -> str:
-    """A hash of all that the result depends on."""
+def _state(package: Path, program: Path) -> str:
+    """What the result depends on: MLX, whose version stands first, and a hash of it and all else."""
     asked = subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout
     own = [*compiler(), asked, version("mlx"), sys.implementation.cache_tag, platform.machine()]
+    own += [part for task, lines in lent_parts(package, program.parent) for part in (task.id, lines)]
     digest = hashlib.sha256("\0".join(map(str, own)).encode())
     for file in sorted(program.parent.rglob("*")):
         name = file.relative_to(program.parent)
         hidden = any(part.startswith((".", "__pycache__")) for part in name.parts)
         if file.is_file() and not hidden and (file == program or file.suffix != ".py"):
             digest.update(f"{name.as_posix()}\0{hashlib.sha256(file.read_bytes()).hexdigest()}".encode())
-    return digest.hexdigest()
-
-
-def _complaint(words: str, folder: Path) -> Finding | None:
-    """The first of the compiler's complaints about the package's own files, with the line; None if there is none."""
-    own = []
-    for error in ERROR.finditer(words):
-        file = (folder / error["file"]).resolve()
-        if file.is_relative_to(folder.resolve()) and file.is_file():
-            place = (folder / file.relative_to(folder.resolve())).relative_to(ROOT)
-            own.append((f"{place.as_posix()}:{error['line']}", error["what"], _line(file, int(error["line"]))))
-    if not own:
-        return None
-    (first, what, line), *others = own[:TOLD]
-    more = [shortened(f"{where}  {complaint}") for where, complaint, _ in others]
-    headline = shortened(f"{first} does not compile: {what}")
-    return Finding(Kind.NOT_BUILT, headline, (shortened(line), *more), place=first)
-
-
-def _line(file: Path, number: int) -> str:
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    return lines[number - 1].strip() if number <= len(lines) else ""
-
-
-def _last_words(words: str, folder: str, why: str) -> Finding:
-    """The finding where no line is to blame: what the linker or the program that builds says."""
-    lines = [line.strip() for line in words.replace(f"{ROOT}/", "").splitlines() if line.strip()]
-    said = [line for line in lines if LINKER.match(line)] or lines[-1:] or [why]
-    told = tuple(map(shortened, said[1:TOLD]))
-    return Finding(Kind.NOT_BUILT, shortened(f"{folder} cannot be built: {said[0]}"), told, place=folder)
+    return f"mlx {version('mlx')} {digest.hexdigest()}"

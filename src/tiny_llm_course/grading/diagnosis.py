@@ -16,9 +16,11 @@ from ..course.nouns import TASK_ID, Task
 from ..course.places import module_path
 from ..course.registry import load_course
 from ..paths import ROOT
+from ..programs.kernels import KernelFault
 from ..programs.packages import NotImportable
 from ..testkit.cases import CASE_NOTE
 from ..testkit.errors import course_fault, of_the_course
+from .faults import finding_of_fault
 
 SUGGESTION = re.compile(r"\. Did you [^\x1b\n]*")
 MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
@@ -39,6 +41,8 @@ def finding_of(error: BaseException, package: Path) -> Finding:
         return Finding(Kind.NOT_STARTED, f"not started: {what}", blocker=task.id)
     name = type(error).__name__
     case = next((n.removeprefix(CASE_NOTE) for n in getattr(error, "__notes__", []) if n.startswith(CASE_NOTE)), "")
+    if isinstance(error, KernelFault):
+        return finding_of_fault(error, case, package)
     if isinstance(error, SystemExit):
         return Finding(Kind.STOPPED, f"your code left the program with sys.exit({error.code!r})", frames=frames)
     if frames:

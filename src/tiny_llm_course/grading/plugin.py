@@ -18,7 +18,7 @@ from ..course.places import day_of, recordings_path
 from ..course.requirements import in_words, missing
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION, make_importable
-from ..programs import borrowing
+from ..programs import borrowing, kernels
 from ..programs.packages import NotImportable, import_learner, program, put_broken, put_package
 from ..source.imports import Imports
 from ..testkit.recordings import MODES, Recordings
@@ -59,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.path.insert(0, str(package.parent))
     borrowed = () if config.getoption("--solution") else progress.borrowed_tasks()
     borrowing.install(borrowed)
+    kernels.install(borrowed)
     config.stash[BORROWED] = frozenset(task.id for task in borrowed)
     config.stash[TRAPS] = Traps([package])
     if package == LEARNER:

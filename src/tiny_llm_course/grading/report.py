@@ -82,7 +82,11 @@ def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[
     for fault in broken.values():
         report_fault(fault)
     statuses = {result.status for result in results}
-    alike = len(results) > 1 and statuses in ({"passed"}, {"not started"}, {"borrowed"})
+    alike = (
+        len(results) > 1
+        and len({result.left_out for result in results}) == 1
+        and statuses in ({"passed"}, {"not started"}, {"borrowed"})
+    )
     if room.several and not broken and alike and not any(result.road for result in results):
         _report_alike(results)
         room.rows += len(results) - 1
@@ -119,7 +123,7 @@ def _report_references(results: Iterable[TaskResult]) -> None:
 def _report_day(results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding]) -> None:
     say()
     passed = sum(r.status == "passed" for r in results)
-    counted = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed{_not_here(results)}."
+    counted = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed{_besides(results)}."
     line = counted if results else "Nothing is written yet."
     if following := _following(results, broken):
         line += f" Next: {following[0]}."
@@ -127,12 +131,20 @@ def _report_day(results: Sequence[TaskResult], package: str, broken: Mapping[str
         line += f" Next: pdm run return {' '.join(r.task.id for r in results)}"
     elif package == LEARNERS:
         line += f" Next: {_after_all_passed()}"
-    say(line, colour="green" if passed and all(r.status in ("passed", "not run here") for r in results) else None)
+    say(
+        line,
+        colour="green"
+        if passed and all(r.left_out or r.status in ("passed", "not run here") for r in results)
+        else None,
+    )
 
 
-def _not_here(results: Iterable[TaskResult]) -> str:
-    count = sum(result.status == "not run here" for result in results)
-    return f", {count} not run here" if count else ""
+def _besides(results: Iterable[TaskResult]) -> str:
+    """How many of some tasks nobody asks for here."""
+    results = list(results)
+    absent = sum(result.status == "not run here" for result in results)
+    optional = sum(result.left_out for result in results)
+    return f", {absent} not run here" * bool(absent) + f", {optional} optional" * bool(optional)
 
 
 def report_sum(results: Sequence[TaskResult], package: str) -> None:
@@ -140,7 +152,7 @@ def report_sum(results: Sequence[TaskResult], package: str) -> None:
     say()
     _report_references(results)
     borrowed = sum(result.borrowed for result in results)
-    line = f"{sum(r.status == 'passed' for r in results)} of {len(results)} tasks passed in all{_not_here(results)}"
+    line = f"{sum(r.status == 'passed' for r in results)} of {len(results)} tasks passed in all{_besides(results)}"
     line += f", {borrowed} borrowed." if borrowed else "."
     if following := _following(results, {}):
         line += f" Next: {following[0]}."
@@ -151,7 +163,8 @@ def report_sum(results: Sequence[TaskResult], package: str) -> None:
 
 def _following(results: Sequence[TaskResult], broken: Mapping[str, Finding]) -> list[str]:
     """What is to be done, in order."""
-    unfinished = [load_course().task(r.first) for r in results if r.status not in SETTLED]
+    left = sorted((r for r in results if r.status not in SETTLED), key=lambda r: r.task.optional)
+    unfinished = [load_course().task(r.first) for r in left if not r.left_out or len(results) == 1]
     labels = [task.label for task in unfinished if not missing(task.requires)]
     return [*(f"mend {place}" for place in {**broken, **faults(results)}), *labels]
 
@@ -177,7 +190,7 @@ def _report_alike(results: Sequence[TaskResult]) -> None:
         named = day.name if whole else " ".join(result.task.id for result in results)
         say(f"{mark} {which}: borrowed (pdm run return {named} to write them yourself)", colour=colour)
     else:
-        say(f"{mark} {which}: {first.status} · read {chapter(first.task)}", colour=colour)
+        say(f"{mark} {which}: {verdict(first)} · read {chapter(first.task)}", colour=colour)
 
 
 def report_task(result: TaskResult, package: str, room: Room | None = None) -> None:

@@ -43,7 +43,7 @@ def verdict(result: TaskResult) -> str:
             failed = f", {result.failed} of which failed" if result.failed else ""
             return f"failed, stopped after {result.passed + result.failed} of {result.checks} checks{failed}"
         case status:
-            return status
+            return f"{status}, optional" if result.left_out else status
 
 
 def facts(finding: Finding) -> list[Line]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import itertools
 from collections.abc import Iterable, Mapping
 
 from ..course.nouns import Task
@@ -58,7 +59,7 @@ def _standing(task: Task, borrowed: frozenset[str]) -> Standing:
     if not _has_file(task):
         return Standing(State.NOT_STARTED, "its file is gone")
     if holds_stub(task, LEARNER) and not same:
-        return Standing(State.NOT_STARTED, "not started")
+        return Standing(State.NOT_STARTED, "optional" if task.optional else "not started")
     if not known:
         # Grading it would say no more than that: sending the learner there would be sending them in a circle.
         for need in load_course().needs(task.id):
@@ -77,21 +78,22 @@ def _standing(task: Task, borrowed: frozenset[str]) -> Standing:
 
 
 def minutes_left(tasks: Iterable[Task], board: Mapping[str, Standing]) -> int:
-    """What the tasks may take that are neither done nor borrowed, and that can be run here."""
+    """What the tasks may take that are neither done nor borrowed nor optional, and that can be run here."""
     nothing_to_do = (State.DONE, State.BORROWED, State.NOT_HERE)
-    return sum(task.minutes for task in tasks if board[task.id].state not in nothing_to_do)
+    return sum(task.minutes for task in tasks if board[task.id].state not in nothing_to_do and not task.optional)
 
 
 def next_task(board: Mapping[str, Standing]) -> Task | None:
     """What to do now: what fails or waits for a verdict, else what is not started, else what is borrowed.
 
-    Nothing that cannot be run here, or that waits for such a task.
+    Nothing that cannot be run here, or that waits for such a task. What is optional comes after all else.
     """
     course = load_course()
+    states = ((State.FAILING, State.TO_GRADE), (State.NOT_STARTED,), (State.BORROWED,))
     tasks = [task for task in course.tasks() if board[board[task.id].blocker or task.id].state is not State.NOT_HERE]
-    for states in ((State.FAILING, State.TO_GRADE), (State.NOT_STARTED,), (State.BORROWED,)):
+    for optional, these in itertools.product((False, True), states):
         for task in tasks:
-            if board[task.id].state in states:
+            if task.optional == optional and board[task.id].state in these:
                 return course.task(board[task.id].blocker or task.id)
     return None
 
@@ -109,7 +111,8 @@ def next_step(board: Mapping[str, Standing]) -> tuple[str, str]:
             (command,) = restoring([LEARNER / task.target.file])
             return f"{task.label}: {board[task.id].words}", command
         case State.NOT_STARTED:
-            return f"write {task.label}, {where(task.target, PACKAGE)}", f"pdm run test {task.id}"
+            kind = " (optional)" if task.optional else ""
+            return f"write {task.label}{kind}, {where(task.target, PACKAGE)}", f"pdm run test {task.id}"
         case State.FAILING:
             grading = board[task.id].shown_by or task.id
             return f"mend {task.label}, {where(task.target, PACKAGE)}", f"pdm run test {grading}"

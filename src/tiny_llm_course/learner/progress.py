@@ -153,8 +153,8 @@ def done(task: Task) -> bool:
 
 
 def settled(task: Task) -> bool:
-    """Whether nothing is left to do on this machine: the task is done, or cannot be run here."""
-    return done(task) or bool(missing(task.requires))
+    """Whether nothing is left to do on this machine: it is done or cannot be run here, or is optional and not begun."""
+    return done(task) or bool(missing(task.requires)) or (task.optional and holds_stub(task, LEARNER))
 
 
 def borrowed() -> frozenset[str]:

@@ -8,7 +8,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import _lru_cache_wrapper
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +17,7 @@ from typing import Any
 from ..course.findings import Finding
 from ..course.nouns import Target
 from ..paths import SOLUTION
+from .parts import exchanged
 
 SOLUTION_NAME = "tiny_llm_solution"
 
@@ -141,7 +142,11 @@ def all_installed(replacements: Mapping[Target, Callable[..., Any]], package: st
         setattr(holder, key, replacement)
     _forget(package)
     try:
-        yield
+        with ExitStack() as stack:
+            for part in (getattr(each, "part", None) for each in replacements.values()):
+                if part:  # of a file in another language, which other parts of it call
+                    stack.enter_context(exchanged(package, *part))
+            yield
     finally:
         for holder, key, original, _ in places:
             setattr(holder, key, original)

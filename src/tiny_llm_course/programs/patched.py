@@ -14,18 +14,20 @@ from ..source.changed import DoesNotApply, Edit, changed
 from ..source.names import with_helpers
 from ..source.text import Text, decorated_line, definitions
 from .packages import SOLUTION_NAME, load_solution
+from .parts import solved_part
 
 
 def source_of(target: Target, edits: Sequence[Edit] = ()) -> str:
     """The solution's text of a target and of its module's private helpers that it uses, after some changes.
 
-    Everything stands on the line that it has in the file; a method is at the margin, as a plain function.
+    Everything stands on the line that it has in the file; a method is at the margin, as a plain function. Of another
+    language it is the target's part alone.
 
     Raises:
         DoesNotApply: some old words do not stand there exactly once.
     """
     try:
-        return changed(_unchanged(target), edits)
+        return changed(_unchanged(target) if target.is_python else solved_part(target), edits)
     except DoesNotApply as error:
         raise DoesNotApply(f"{error} in {target}, not once") from error
 

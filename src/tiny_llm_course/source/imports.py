@@ -1,6 +1,7 @@
 """What a task's files import, and what they may: MLX, NumPy, the standard library, and what our solution stands on."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -15,6 +16,7 @@ GIVEN = frozenset(["mlx", "numpy", PACKAGE])
 # The harness, the tests and what they go by: of no use but to copy from.
 ANSWERS = frozenset(["solutions", "tests", "tiny_llm_course", "tiny_llm_solution"])
 COPIED = "where the answers are: write it yourself"
+INCLUDED = re.compile(r'^\s*#\s*include\s*["<]([^">\n]+)[">]', re.MULTILINE)
 NOT_RUN = ("TYPE_CHECKING", "__name__")
 
 
@@ -34,6 +36,8 @@ class Imports:
         for file, text, pieces in Code(self._package).reached(task):
             if (self._package / file).resolve().is_relative_to(self._solution.parent):
                 return f"src/{PACKAGE}/{file} is a link to {self._solution.parent.name}/, {COPIED}"
+            if path := next(self._outside(file, text), ""):
+                return f"src/{PACKAGE}/{file} includes {path}, which is outside of src/{PACKAGE}"
             own = [node for piece in pieces for node in _run(_body(piece))]
             for name in [*_names(own), *_names(_run(_body(text), functions=False)), *seen.get(file, [])]:
                 if not self.allows(name, file):
@@ -44,6 +48,13 @@ class Imports:
         """Whether a file of the learner's, by its path in the package, may import a module."""
         top = name.partition(".")[0]
         return top in GIVEN or top in sys.stdlib_module_names or top in self._solutions(file)
+
+    def _outside(self, file: str, text: str) -> Iterator[str]:
+        """What a file in another language includes by a path out of the package."""
+        for path in INCLUDED.findall(text) if not file.endswith(".py") else ():
+            place = (self._package / file).parent / path
+            if (path.startswith(("/", ".")) or place.exists()) and not place.resolve().is_relative_to(self._package):
+                yield path
 
     def words(self, name: str, file: str, task: Task) -> str:
         """The same in words, where it may not."""

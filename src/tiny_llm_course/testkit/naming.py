@@ -13,6 +13,7 @@ from functools import cache
 from typing import TypeVar
 
 from ..course.nouns import Task
+from ..programs import kernels, parts
 from ..programs.packages import SOLUTION_NAME, NotImportable, all_installed, program
 from .outcomes import Outcome, Program, Stopped, outcome
 from .variants import Variant, Variants
@@ -125,6 +126,14 @@ def solved(tasks: Sequence[Task]) -> Iterator[None]:
     for task in tasks:
         with contextlib.suppress(NotImportable, AttributeError):  # a file or a function that is not there
             program(task.program)
-            replacements[task.program] = program(task.program, SOLUTION_NAME)
+            replacements[task.program] = _solution_of(task)
     with all_installed(replacements):
         yield
+
+
+def _solution_of(task: Task) -> Program:
+    """The solution's program; of another language, one that puts its lines where others call them."""
+    if task.target.is_python:
+        solution: Program = program(task.program, SOLUTION_NAME)
+        return solution
+    return kernels.with_lines(task, parts.solved_part(task.target))

@@ -33,6 +33,8 @@ class Stopped:
     def by(error: BaseException) -> "Stopped":
         """What an exception says."""
         kind = type(error).__name__
+        if about := getattr(error, "about", ""):  # of a kernel's fault
+            return Stopped(kind, about)
         try:
             message = str(error)[:1000]
         except Exception:

@@ -26,6 +26,7 @@ from ..course.nouns import Task
 from ..course.places import variants_path
 from ..course.registry import load_course
 from ..paths import make_importable
+from ..programs import kernels
 from ..programs.packages import SOLUTION_NAME, program
 from ..programs.packages import load_solution as load_solution
 from ..programs.patched import patched
@@ -110,6 +111,10 @@ class Variants:
         """Of two mistakes that, made together, are a third one, which is then the one to name."""
         self.thirds[frozenset((first, second))] = makes
 
+    def accepted_change(self, name: str, *edits: Edit) -> None:
+        """A right program as a change of the solution: of a kernel in C++, say."""
+        self.accepted_programs.append(Variant(name, lambda: self.patched(name, edits), edits=edits))
+
     def accepted(self, name: str) -> Callable[[Program], Program]:
         """Decorate a program that is right although it is written in another way than the solution."""
         return _collect(lambda p: self.accepted_programs.append(Variant(name, lambda: p)))
@@ -136,6 +141,8 @@ class Variants:
     def patched(self, name: str, edits: Sequence[Edit]) -> Program:
         """The solution with changes in its text; a DoesNotApply, with the name, if one does not fit."""
         try:
+            if not self.task.target.is_python:
+                return kernels.patched(self.task, edits, self.package)
             made: Program = patched(self.task.target, edits, self.package, name)
         except DoesNotApply as error:
             raise DoesNotApply(f"the change {name}: {error}") from error
@@ -238,6 +245,7 @@ def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
 
 def load_variants(task: Task, package: str = SOLUTION_NAME) -> Variants:
     """The variants of a task, made of a package: those of `tiny_llm` suffer from faults that are planted there."""
+    kernels.install_once()
     if package == SOLUTION_NAME:
         load_solution()
     path = variants_path(task)

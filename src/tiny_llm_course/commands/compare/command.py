@@ -96,12 +96,16 @@ def _listing(title: str, package: Path, task: Task) -> Listing:
 
 
 def _others(variants: "Variants") -> list[Listing]:
-    """The accepted programs of a task that stand in one place, by their names."""
+    """The accepted programs of a task that stand in one place or are changes of ours, by their names."""
+    from ...programs.patched import source_of
     from ...source.excerpts import NoSuchCode, code_of_variant
 
     file = variants_path(variants.task)
     found = []
     for variant in variants.accepted_programs:
+        if variant.edits:
+            found.append(Listing(variant.name, "as a change of ours", source_of(variants.task.target, variant.edits)))
+            continue
         try:
             line, source = code_of_variant(file, variant.name)
         except NoSuchCode:

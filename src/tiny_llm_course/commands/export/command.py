@@ -44,7 +44,7 @@ def export(
 
     A task counts its difficulty or, with --points minutes, the minutes it is meant to take: all of them once
     it has passed, nothing before, and nothing if it is borrowed; one that cannot be run here counts neither
-    for nor against. Hashes of the graded files and of the tests are
+    for nor against, and the points of an optional task come on top. Hashes of the graded files and of the tests are
     included. The exit code is 0 when the verdicts are written, whatever they are.
 
     What pdm run history shows is in no export, unless you say --history: then the json has the attempts at each task

@@ -52,7 +52,7 @@ def as_gradescope(days: Sequence[GradedDay], source: Provenance) -> str:
             "output": "; ".join(
                 ["passed"] * (verdict.status == "passed") + [_explained(verdict)] * bool(_explained(verdict))
             ),
-            "tags": [f"week{verdict.task.week}", verdict.status],
+            "tags": [f"week{verdict.task.week}", verdict.status, *["optional"] * verdict.task.optional],
             "visibility": "visible",
         }
         for verdict in verdicts
@@ -108,6 +108,7 @@ def _task(verdict: Verdict) -> dict[str, Any]:
         "title": task.title,
         "status": verdict.status,
         "borrowed": verdict.status == "borrowed",
+        "optional": task.optional,
         "points": verdict.points,
         "max_points": verdict.max_points,
         "checks": verdict.checks,
@@ -173,6 +174,8 @@ def _case(verdict: Verdict, day: Day) -> ElementTree.Element:
     task = verdict.task
     case = ElementTree.Element("testcase", classname=f"week{day.week}.{day.stem}", name=task.label)
     points = {"points": str(verdict.points), "max_points": str(verdict.max_points), "status": verdict.status}
+    if task.optional:
+        points["optional"] = "true"
     if verdict.not_here:
         points["checks_not_run_here"] = str(verdict.not_here)
     case.append(_properties(points))

@@ -19,7 +19,7 @@ class Verdict:
     task: Task
     status: str  # as TaskResult has it
     points: int
-    max_points: int  # none where the task cannot be run: nobody loses what this machine does not let them earn
+    max_points: int  # none where it cannot be run or is optional: what it brings then comes on top
     checks: int  # that can be run here
     passed: int
     message: str  # what is wrong or cannot be run here, in one line; empty if all has passed
@@ -47,7 +47,7 @@ def verdict(result: TaskResult, worth: int, borrowed: bool, why: str) -> Verdict
         task=result.task,
         status=status,
         points=worth if status == "passed" else 0,
-        max_points=0 if status == "not run here" else worth,
+        max_points=0 if status == "not run here" or result.task.optional else worth,
         checks=result.checks,
         passed=result.passed,
         message=clean(_message(result, status, why)),

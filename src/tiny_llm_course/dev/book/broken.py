@@ -33,7 +33,7 @@ def lines_that_differ(task: Task, name: str) -> str:
     edits = next((known.edits for known in load_variants(task).wrong_programs if known.name == name), ())
     if not edits:
         raise ValueError(f"task {task.id} has no known mistake {name!r} that is a change of the solution")
-    before, after = (source_of(task.program, some).split("\n") for some in ((), edits))
+    before, after = (source_of(task.target, some).split("\n") for some in ((), edits))
     listed = _diff(before, after, around=0)
     if {line[1:] for line in listed if line[0] == "-"} & {line[1:] for line in listed if line[0] == "+"}:
         listed = _diff(before, after, around=1)  # a line that has moved: from where to where

@@ -1,0 +1,188 @@
+"""How fast the fused engine writes and reads, beside llama.cpp and mlx-lm: `benches/decode.json`.
+
+    pdm run python benches/decode.py [--quick] [--llama-python PYTHON]
+
+All have the shape of Qwen3-0.6B, random weights in 4 bits, and take turns on one CPU, each in a process of its own
+(`decode_engines.py`). Then come the stages of our engine and mlx-lm on the model that comes with the course, and what
+8-bit activations do to its perplexity. On a quiet machine, for some minutes.
+
+mlx-lm and llama-cpp-python are used where they are installed: `pdm run dev-setup` brings mlx-lm, and `pip install
+llama-cpp-python gguf`, in any environment, which --llama-python then names, takes some minutes. Where llama.cpp is
+missing, what was recorded for it stands in.
+"""
+
+import argparse
+import ctypes
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tiny_llm_course.doctor import blas
+
+blas.load()  # before MLX is imported, as `generate` does
+
+from tiny_llm_course.measuring.machine import machine  # noqa: E402
+from tiny_llm_course.paths import ROOT, SOLUTION  # noqa: E402
+
+HERE = Path(__file__).parent
+RECORD = Path(__file__).with_suffix(".json")
+MODELS = ROOT / ".tiny-llm" / "benches"
+TURNS, STEPS = 5, 12
+SHORT, LONG = 128, 2048
+# Bytes of Qwen3-0.6B in 4 bits that each token reads, with scales and biases in bfloat16: 0.5 + 4 / 64 a weight.
+WEIGHTS = (28 * (1024 * 128 * (16 + 2 * 8) + 16 * 128 * 1024 + 3 * 1024 * 3072) + 151936 * 1024) * 0.5625
+CACHE = 28 * 2 * 8 * 128 * 4  # of each token before, in float32
+BUSY = "while True: pass"
+
+
+class Engine:
+    """A process of `decode_engines.py`."""
+
+    def __init__(self, name: str, python: str) -> None:
+        folder = MODELS if name == "llama.cpp" else SOLUTION.parent
+        command = [python, str(HERE / "decode_engines.py"), name, str(folder)]
+        pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=quiet, text=True)
+        self.title = self._heard()
+
+    def tell(self, **order: int) -> float:
+        """Let it do something; the seconds that it took."""
+        assert self.process.stdin
+        print(json.dumps(order), file=self.process.stdin, flush=True)
+        return float(self._heard())
+
+    def _heard(self) -> Any:
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("an engine has ended")
+        return json.loads(line)
+
+
+def main() -> None:
+    """Measure, print the tables, and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one turn each, to see that it runs; nothing is written")
+    parser.add_argument("--llama-python", default=sys.executable, help="the Python that has llama-cpp-python")
+    options = parser.parse_args()
+    MODELS.mkdir(parents=True, exist_ok=True)
+    turns = 1 if options.quick else TURNS
+    found: dict[str, Any] = {"date": datetime.date.today().isoformat(), "machine": machine()}
+    found["tokens/s"] = large(turns, options.llama_python)
+    found["bandwidth"] = bandwidth()
+    found["embedded"] = json.loads(
+        subprocess.check_output([sys.executable, str(HERE / "decode_embedded.py"), str(turns)])
+    )
+    bars = list(against_the_bars(found))
+    for row in bars:
+        print("{:<58} {:>9} {:>9}  {}".format(*row))
+    if not options.quick:
+        RECORD.write_text(json.dumps(found | {"bars": bars}, indent=1) + "\n", encoding="utf-8")
+
+
+def large(turns: int, llama_python: str) -> dict[str, dict[str, float]]:
+    """Tokens a second of each engine, by what it does: the median of all turns."""
+    engines: dict[str, Engine] = {}
+    for name in ("int8", "float", "llama.cpp", "mlx-lm"):
+        try:
+            engines[name] = Engine(name, llama_python if name == "llama.cpp" else sys.executable)
+        except RuntimeError:
+            print(f"{name} is not installed here: it is left out")
+    ours = {name: engine for name, engine in engines.items() if name != "mlx-lm"}
+    found: dict[str, dict[str, list[float]]] = {engine.title: {} for engine in engines.values()}
+
+    def measure(what: str, engines: dict[str, Engine], run: Callable[[Engine], float], tokens: int = 1) -> None:
+        for _ in range(turns):
+            for engine in engines.values():
+                found[engine.title].setdefault(what, []).append(tokens / run(engine))
+
+    measure(f"decode at {SHORT}", ours, lambda engine: engine.tell(decode=STEPS, context=SHORT))
+    measure(f"prefill {SHORT}", ours, lambda engine: engine.tell(prefill=SHORT), SHORT)
+    measure(f"decode at {LONG}", ours, lambda engine: engine.tell(decode=STEPS, context=LONG))
+    busy = subprocess.Popen([sys.executable, "-c", BUSY])
+    beside = {name: ours[name] for name in ("int8", "float")}  # llama.cpp needs seconds for a token then
+    measure(f"decode at {SHORT}, one core busy", beside, lambda engine: engine.tell(decode=STEPS, context=SHORT))
+    busy.terminate()
+    if "mlx-lm" in engines:  # so slow that a few tokens must do; its time grows with them evenly
+        slow = {"mlx-lm": engines["mlx-lm"]}
+        measure(f"prefill {SHORT}", slow, lambda engine: engine.tell(prefill=4), 4)
+        measure(f"decode at {SHORT}", slow, lambda engine: engine.tell(decode=1, context=4))
+    for engine in engines.values():
+        engine.process.kill()
+    medians = {title: {what: statistics.median(all_) for what, all_ in rows.items()} for title, rows in found.items()}
+    for what in dict.fromkeys(what for rows in medians.values() for what in rows):
+        print(what)
+        for title, rows in medians.items():
+            if what in rows:
+                print(f"  {rows[what]:8.2f} tokens/s  {title}")
+    return medians
+
+
+def bandwidth() -> float:
+    """Bytes a second that all cores read together: the best of some passes through 512 MiB."""
+    import time
+
+    import numpy as np
+
+    library = ctypes.CDLL(str(SOLUTION / "kernels/.build/stream.so"))
+    numbers = np.ones(1 << 27, np.float32)
+    best = 0.0
+    for _ in range(8):
+        begun = time.perf_counter()
+        library.read_all(ctypes.c_void_p(numbers.ctypes.data), ctypes.c_int64(numbers.size))
+        best = max(best, numbers.nbytes / (time.perf_counter() - begun))
+    print(f"memory: {best / 1e9:.1f} GB/s on {os.cpu_count()} cores")
+    return best
+
+
+def against_the_bars(found: dict[str, Any]) -> Any:
+    """What was asked for beside what it is: rows of name, bar, figure and verdict."""
+    rows, embedded = found["tokens/s"], found["embedded"]
+    int8, floats = (next(rows[title] for title in rows if words in title) for words in ("8-bit", "float32 act"))
+    llama = next((rows[title] for title in rows if title.startswith("llama.cpp")), recorded())
+    mlx_lm = next((rows[title] for title in rows if title.startswith("mlx-lm")), None)
+
+    def row(what: str, bar: float, figure: float, least: bool = True) -> tuple[str, str, str, str]:
+        reached = figure >= bar if least else figure <= bar
+        return what, f"{'>=' if least else '<='} {bar:g}", f"{figure:.3g}", "reached" if reached else "missed"
+
+    decode, prefill = f"decode at {SHORT}", f"prefill {SHORT}"
+    if llama:
+        yield row("decode, times llama.cpp's (8-bit activations)", 1.2, int8[decode] / llama[decode])
+        yield row("decode, times llama.cpp's (float32 activations)", 1.2, floats[decode] / llama[decode])
+        yield row("prefill, times llama.cpp's", 0.9, int8[prefill] / llama[prefill])
+    if mlx_lm:
+        yield row("decode, times mlx-lm's", 25, int8[decode] / mlx_lm[decode])
+        yield row("prefill, times mlx-lm's", 40, int8[prefill] / mlx_lm[prefill])
+    for name, each in (("8-bit", int8), ("float32", floats)):
+        yield row(f"share of the bandwidth, {name}", 0.6, each[decode] * (WEIGHTS + SHORT * CACHE) / found["bandwidth"])
+        more = 1 / each[f"decode at {LONG}"] - 1 / each[decode]
+        explained = (LONG - SHORT) * CACHE / found["bandwidth"]
+        yield row(f"from {SHORT} to {LONG}, times what the cache's bytes explain, {name}", 1.5, more / explained, False)
+        yield row(f"with one core busy, {name}", 0.5, each[f"{decode}, one core busy"] / each[decode])
+    if "mlx-lm" in embedded:
+        yield row("embedded model, times mlx-lm's", 1.5, embedded["fused"] / embedded["mlx-lm"])
+    yield row("embedded model, times stage week1's", 30, embedded["fused"] / embedded["week1"])
+    change = embedded["perplexity, 8 bits"] / embedded["perplexity"]
+    yield row("perplexity with 8-bit activations, times the float's", 1.01, change, False)
+
+
+def recorded() -> dict[str, float]:
+    """llama.cpp's figures of the record, with where and when they were taken."""
+    if not RECORD.is_file():
+        return {}
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    found = [rows for title, rows in record["tokens/s"].items() if title.startswith("llama.cpp")]
+    if found:
+        print(f"llama.cpp's figures are those of {record['date']}, {record['machine']['processor']}")
+    return found[0] if found else {}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+// --- given
+// The kernels, as the extension calls them. Each stands in the file of its name, which compiles by itself.
+#pragma once
+#include <cstdint>
+
+extern "C" {
+void matvec_threads(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
+                    int outputs, int inputs, int group_size, int scale_type);
+void matmul(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y, int tokens,
+            int outputs, int inputs, int group_size, int scale_type);
+void matvec_int8(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y, int outputs,
+                 int inputs, int group_size, int scale_type);
+void attend(const float* queries, const float* keys, const float* values, float* attended, int heads, int dims,
+            int length, float scale);
+}

@@ -1,0 +1,71 @@
+// --- given
+// Vectors of numbers that fit one register of the machine: GCC and Clang turn +, * and >> of them into one instruction.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+
+// float32 numbers in a register. The first processors with AVX-512 slow down for it; those that also have VNNI do not.
+#if defined(__AVX512F__) && defined(__AVX512VNNI__)
+constexpr int LANES = 16;
+#elif defined(__AVX2__)
+constexpr int LANES = 8;
+#else  // SSE, NEON
+constexpr int LANES = 4;
+#endif
+
+typedef float Floats __attribute__((vector_size(4 * LANES)));
+typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
+typedef uint32_t Words __attribute__((vector_size(4 * LANES)));
+typedef uint16_t Halves __attribute__((vector_size(2 * LANES)));
+
+/// LANES numbers from anywhere in memory: memcpy is how C++ says that an address need not be aligned.
+template <class Vector, class Number>
+inline Vector load(const Number* from) {
+  Vector v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+
+inline Floats load(const float* from) { return load<Floats>(from); }
+
+inline void store(float* to, Floats v) { std::memcpy(to, &v, sizeof v); }
+
+/// The same number in each lane.
+inline Floats all(float number) { return number - Floats{}; }
+
+/// Small whole numbers as floats.
+inline Floats to_floats(Words v) { return __builtin_convertvector((Ints)v, Floats); }
+
+/// The sum of the lanes.
+inline float sum(Floats v) {
+  typedef float Four __attribute__((vector_size(16)));
+  Four parts[LANES / 4];
+  std::memcpy(parts, &v, sizeof v);
+  for (int i = 1; i < LANES / 4; ++i) parts[0] += parts[i];
+  return (parts[0][0] + parts[0][2]) + (parts[0][1] + parts[0][3]);
+}
+
+/// a . b, each of n numbers.
+inline float dot(const float* a, const float* b, int n) {
+  Floats total{};
+  int i = 0;
+  for (; i + LANES <= n; i += LANES) total += load(a + i) * load(b + i);
+  float rest = 0;
+  for (; i < n; ++i) rest += a[i] * b[i];
+  return sum(total) + rest;
+}
+
+/// e to the power of each lane, to 2e-7 of it; of less than -87 it is about 1e-38, and more than 88 counts as 88.
+inline Floats exp(Floats x) {
+  x = x < all(-87.0f) ? all(-87.0f) : x;
+  x = x > all(88.0f) ? all(88.0f) : x;
+  // x = n ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 leaves no room for a fraction: it rounds.
+  const Floats n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
+  // ln 2 comes in two parts, so that n times the first is exact.
+  const Floats r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  Floats series = all(1.0f / 5040);
+  for (float factor : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f}) series = series * r + factor;
+  return series * (Floats)((__builtin_convertvector(n, Ints) + 127) << 23);  // 2^n is its exponent's bits
+}

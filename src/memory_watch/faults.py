@@ -1,0 +1,139 @@
+"""What a kernel did wrong, in words, and at which of its lines."""
+
+import ctypes
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from .building import RUNTIME, UNIT, Source
+
+DEPTH = 12  # runtime/run.cpp
+OUTSIDE, INTO_INPUT, UNWRITTEN_READ, RACE, SIGNAL, THROWN, UNWRITTEN, ENDLESS = range(1, 9)
+DOES = {0: "reads", 1: "writes", 2: "changes", -1: "touches"}
+OWN = [file.name for file in RUNTIME.iterdir()]  # the runtime's lines are nobody's fault
+SIGNALS = {
+    "SIGSEGV": "touches memory that is not there",
+    "SIGBUS": "touches memory that is not there",
+    "SIGFPE": "divides a whole number by zero",
+    "SIGILL": "uses an instruction that this processor does not have",
+    "SIGABRT": "gives up (abort)",
+}
+
+
+class Report(ctypes.Structure):
+    """As runtime/run.cpp fills it."""
+
+    _fields_ = (
+        ("fault", ctypes.c_int32),
+        ("buffer", ctypes.c_int32),
+        ("touched", ctypes.c_int32),
+        ("signal", ctypes.c_int32),
+        ("index", ctypes.c_int64),
+        ("count", ctypes.c_int64),
+        ("chunk", ctypes.c_int64),
+        ("other_chunk", ctypes.c_int64),
+        ("other_touched", ctypes.c_int32),
+        ("depth", ctypes.c_int32),
+        ("at", ctypes.c_void_p),
+        ("other_at", ctypes.c_void_p),
+        ("callers", ctypes.c_void_p * DEPTH),
+        ("words", ctypes.c_char * 512),
+    )
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a source."""
+
+    file: Path
+    number: int
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault; `what` completes "matvec.cpp:41 ..."."""
+
+    what: str
+    lines: tuple[Line, ...]  # on the way to it, innermost last
+    other: Line | None = None  # where the other chunk of a race was
+    thrown: str | None = None  # the words of the exception, if that is all
+
+
+def fault_of(report: Report, function: str, source: Source, library: Path) -> Fault:
+    """What a report says of a call of a function."""
+    parameters = source.functions[function]
+    calls = [report.callers[i] for i in reversed(range(report.depth))]
+    lines = tuple(line for at in [*calls, report.at] if at for line in _lines(library, at, source.file))
+    others = _lines(library, report.other_at, source.file) if report.other_at else ()
+    other = next((line for line in reversed(others) if line.file == source.file), None)
+    name = parameters[report.buffer].name if report.buffer >= 0 else ""
+    element = f"{name}[{report.index}]"
+    does, words = DOES[report.touched], report.words.decode(errors="replace")
+    if report.fault == THROWN:
+        return Fault(f"throws {words}", lines, thrown=words)
+    if report.fault == SIGNAL:
+        what = SIGNALS.get(signal.Signals(report.signal).name, f"ends by signal {report.signal}")
+    elif report.fault == UNWRITTEN:
+        more = f", and {report.count - 1} more of {name}" if report.count > 1 else ""
+        what = f"{function} leaves {element} unwritten{more}"
+    elif report.fault == RACE:
+        done = DOES[report.other_touched]
+        what = f"{does} {element if name else 'shared memory'} in one chunk, and another chunk {done} it: a race"
+    elif report.fault == ENDLESS:
+        what = "seems not to end: it has touched memory 20 million times"
+    elif report.fault == INTO_INPUT:
+        what = f"{does} {element}, which is an input"
+    elif report.fault == UNWRITTEN_READ:
+        what = f"{does} {element} before anything has been written there"
+    elif name:
+        what = f"{does} {element}, and {name} has {report.count} element{'s' * (report.count != 1)}"
+    else:
+        what = f"{does} {'before' if report.index < 0 else 'behind'} the {report.count} bytes that it has allocated"
+    return Fault(what, lines, other)
+
+
+@cache
+def _lines(library: Path, address: int, source: Path) -> tuple[Line, ...]:
+    """The lines of the code that a return address lies behind, the innermost of inlined functions last."""
+    base = _base(address)
+    if not base:
+        return ()
+    at = address - 1
+    if sys.platform == "darwin":
+        command = ["atos", "-o", str(library), "-l", hex(base), "-fullPath", "-i", hex(at)]
+    elif tool := shutil.which("addr2line"):
+        command = [tool, "-i", "-e", str(library), hex(at - base)]
+    elif tool := shutil.which("llvm-symbolizer"):
+        command = [tool, "--inlines", "--output-style=GNU", "-f", "-e", str(library), hex(at - base)]
+    else:
+        return ()
+    try:
+        said = subprocess.run(command, capture_output=True, text=True).stdout
+    except OSError:
+        return ()
+    found = re.findall(r"^(?:.* \()?(/[^:\n]+):(\d+)", said, re.MULTILINE)
+    lines = [Line(source if file.endswith(f"/{UNIT}") else Path(file), int(number)) for file, number in reversed(found)]
+    return tuple(line for line in lines if line.number and line.file.name not in OWN)
+
+
+class _Info(ctypes.Structure):
+    """Dl_info of dlfcn.h."""
+
+    _fields_ = (
+        ("dli_fname", ctypes.c_char_p),
+        ("dli_fbase", ctypes.c_void_p),
+        ("dli_sname", ctypes.c_char_p),
+        ("dli_saddr", ctypes.c_void_p),
+    )
+
+
+def _base(address: int) -> int:
+    """Where the library that holds an address lies in memory."""
+    info = _Info()
+    found = ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(info))
+    return int(info.dli_fbase or 0) if found else 0

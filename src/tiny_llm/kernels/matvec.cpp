@@ -1,0 +1,68 @@
+// A quantized matrix times one vector, y = W x: what an engine does for each token that it writes.
+//
+// Three steps, each with the result of the one before: one weight after another; as many as a register holds; and all
+// cores. `quantized.h` says how W is laid out. x has `inputs` numbers and y gets `outputs`, all float32.
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "lanes.h"
+#include "pool.h"
+#include "quantized.h"
+
+/// One weight after another.
+extern "C" void matvec_scalar(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
+                              int outputs, int inputs, int group_size, int scale_type) {
+  // --- your code: matvec_scalar
+  throw std::runtime_error("2.4.1 A quantized matrix times a vector");
+  // --- end
+}
+
+/// x in the order in which the rows of W use it, once for all of them.
+///
+/// A register holds the words of one block, a word a lane, and a shift brings the same digit of all words down: for
+/// each of the 8 digits, `values` has the numbers that belong to these LANES weights side by side.
+struct Arranged {
+  std::vector<float> values;  // block x digit x lane, with zeros after the last input
+  std::vector<float> sums;    // of each group
+  std::vector<float> ones;
+
+  Arranged(const float* x, int inputs, int group_size)
+      : values((inputs + BLOCK - 1) / BLOCK * BLOCK), sums(inputs / group_size), ones(sums.size(), 1.0f) {
+    for (int i = 0; i < inputs; ++i) {
+      const int block = i / BLOCK, lane = i % BLOCK / PER_WORD, digit = i % PER_WORD;
+      values[block * BLOCK + digit * LANES + lane] = x[i];
+      sums[i / group_size] += x[i];
+    }
+  }
+};
+
+/// Rows first .. last - 1 of y, a register of words at a time.
+static void rows(const Arranged& x, const uint32_t* packed, const void* scales, const void* biases, float* y, int first,
+                 int last, int inputs, int group_size, int scale_type) {
+  const int words = inputs / PER_WORD, groups = inputs / group_size;
+  std::vector<float> scaled(groups + LANES);  // of one row; and zeros, as the last block may have fewer groups
+  for (int64_t o = first; o < last; ++o) {
+    const uint32_t* row = packed + o * words;
+    const float added =
+        prepare_scales(scales, biases, scale_type, o, groups, x.ones.data(), x.sums.data(), scaled.data());
+    // --- your code: matvec_simd
+    throw std::runtime_error("2.4.2 As many weights as a register holds");
+    // --- end
+  }
+}
+
+/// As many weights at a time as a register holds.
+extern "C" void matvec_simd(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
+                            int outputs, int inputs, int group_size, int scale_type) {
+  const Arranged arranged(x, inputs, group_size);
+  rows(arranged, packed, scales, biases, y, 0, outputs, inputs, group_size, scale_type);
+}
+
+/// The same on all cores.
+extern "C" void matvec_threads(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
+                               int outputs, int inputs, int group_size, int scale_type) {
+  // --- your code: matvec_threads
+  throw std::runtime_error("2.4.3 All cores");
+  // --- end
+}

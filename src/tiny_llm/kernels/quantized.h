@@ -1,0 +1,109 @@
+// --- given
+// A matrix as `mx.quantize` packs it: outputs x inputs weights of 4 bits, in groups that share a scale and a bias.
+//
+//   weight[o][i] = scale[o][i / group_size] * q + bias[o][i / group_size],   q = packed[o][i / 8] >> 4 * (i % 8) & 15
+//
+// packed is outputs x (inputs / 8), scales and biases are outputs x (inputs / group_size), all of them row by row.
+#pragma once
+#include <cstdint>
+
+#include "lanes.h"
+
+constexpr int PER_WORD = 8;              // weights in 32 bits
+constexpr int BLOCK = PER_WORD * LANES;  // weights in one register of words
+
+// What scales and biases are made of: `scale_type` is 0, 1 or 2.
+typedef float Float32;
+struct Float16 {
+  uint16_t bits;
+};
+struct BFloat16 {
+  uint16_t bits;
+};
+
+inline float number(Float32 v) { return v; }
+
+inline float number(BFloat16 v) {  // the upper half of a float32
+  const uint32_t bits = uint32_t(v.bits) << 16;
+  float f;
+  std::memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+inline float number(Float16 v) {  // its exponent counts from -15, a float32's from -127: the product puts that right
+  const uint32_t bits = uint32_t(v.bits & 0x7fff) << 13;
+  float f;
+  std::memcpy(&f, &bits, sizeof f);
+  return (v.bits & 0x8000 ? -0x1p112f : 0x1p112f) * f;
+}
+
+/// Element `at` of scales or biases of any type.
+inline float number_at(const void* numbers, int64_t at, int scale_type) {
+  switch (scale_type) {
+    case 0:
+      return number(static_cast<const Float32*>(numbers)[at]);
+    case 1:
+      return number(static_cast<const Float16*>(numbers)[at]);
+    default:
+      return number(static_cast<const BFloat16*>(numbers)[at]);
+  }
+}
+
+/// LANES of them.
+inline Floats numbers(const Float32* from) { return load(from); }
+
+inline Floats numbers(const BFloat16* from) {
+  return (Floats)(__builtin_convertvector(load<Halves>(from), Words) << 16);
+}
+
+inline Floats numbers(const Float16* from) {
+  const Words bits = __builtin_convertvector(load<Halves>(from), Words);
+  const Floats size = (Floats)((bits & 0x7fff) << 13) * 0x1p112f;
+  return (Floats)((Words)size | (bits & 0x8000) << 16);
+}
+
+template <class Scale>
+inline float prepare(const Scale* scales, const Scale* biases, const float* factors, const float* sums, int groups,
+                     float* scaled) {
+  Floats added{};
+  int g = 0;
+  for (; g + LANES <= groups; g += LANES) {
+    store(scaled + g, numbers(scales + g) * load(factors + g));
+    added += numbers(biases + g) * load(sums + g);
+  }
+  float rest = 0;
+  for (; g < groups; ++g) {
+    scaled[g] = number(scales[g]) * factors[g];
+    rest += number(biases[g]) * sums[g];
+  }
+  return sum(added) + rest;
+}
+
+/// The scales of row `o`, each times a factor of its group; returns what the row's biases add to the product: each
+/// times the sum of its group of x.
+inline float prepare_scales(const void* scales, const void* biases, int scale_type, int64_t o, int groups,
+                            const float* factors, const float* sums, float* scaled) {
+  auto of = [&](auto type) {
+    using Scale = decltype(type);
+    const int64_t first = o * groups;
+    return prepare(static_cast<const Scale*>(scales) + first, static_cast<const Scale*>(biases) + first, factors, sums,
+                   groups, scaled);
+  };
+  return scale_type == 0 ? of(Float32{}) : scale_type == 1 ? of(Float16{}) : of(BFloat16{});
+}
+
+/// The scales of one block, each in the lanes of its words: a group may be shorter than a block.
+inline Floats scales_of_block(const float* scales, int block, int group_size) {
+  if (group_size >= BLOCK) return all(scales[block >> group_size / BLOCK / 2]);  // a group has 1, 2 or 4 blocks
+  Floats spread{};
+  for (int lane = 0; lane < LANES; ++lane) spread[lane] = scales[(block * BLOCK + lane * PER_WORD) / group_size];
+  return spread;
+}
+
+/// The words of one block: `left` of them, if that is less than LANES, and zeros.
+inline Words words_of_block(const uint32_t* from, int left) {
+  if (left >= LANES) return load<Words>(from);
+  Words some{};
+  std::memcpy(&some, from, size_t(left) * sizeof(uint32_t));
+  return some;
+}

@@ -1,0 +1,84 @@
+"""What a compiler says of a package's files, as a finding; and the kernels that are called one by one, compiled."""
+
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from memory_watch.building import Source
+
+from ..course.findings import Finding, Kind, shortened
+from ..course.nouns import Task
+from ..course.registry import load_course
+from ..course.requirements import missing
+from ..learner import progress
+from ..paths import LEARNER, ROOT
+from ..programs.kernels import AT_ONCE, NotBuilt, built
+from ..programs.parts import solved_part, with_part
+
+TOLD = 3  # of a compiler's complaints
+ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.+)$", re.MULTILINE)
+LINKER = re.compile(r"^.*(?:[Uu]ndefined |error).*$", re.MULTILINE)
+
+
+def is_called_alone(task: Task) -> bool:
+    """Whether grading it calls a kernel by itself, which needs no more than its file."""
+    calls = load_course().week(task.week).calls
+    return bool(calls) and not task.target.is_python and not missing([*task.requires, "compiler"])
+
+
+def compiled(tasks: Sequence[Task], packages: Iterable[Path]) -> dict[str, Finding]:
+    """Compile what some kernels need of these packages; where that fails, the finding by the task's id."""
+    files = {package / task.target.file: package for package in packages for task in tasks}
+    jobs = [(file, files[file], checked) for file in files if file.is_file() for checked in (True, False)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        said = list(pool.map(_compiled, jobs))
+    failed = {(package, file): finding for (file, package, _), finding in zip(jobs, said, strict=True) if finding}
+    return {
+        task.id: finding
+        for (package, file), finding in failed.items()
+        for task in tasks
+        if package / task.target.file == file
+    }
+
+
+def _compiled(job: tuple[Path, Path, bool]) -> Finding | None:
+    file, package, checked = job
+    text = file.read_text(encoding="utf-8", errors="surrogateescape")
+    for task in progress.borrowed_tasks() if package == LEARNER else ():
+        if package / task.target.file == file and not task.target.is_python:
+            text = with_part(text, task.target, solved_part(task.target))
+    try:
+        built(Source(text, file), checked)
+    except NotBuilt as error:
+        return complaint(str(error), package) or last_words(str(error), file.relative_to(ROOT).as_posix(), "")
+    return None
+
+
+def complaint(words: str, folder: Path) -> Finding | None:
+    """The first of the compiler's complaints about the package's own files, with the line; None if there is none."""
+    own = []
+    for error in ERROR.finditer(words):
+        file = (folder / error["file"]).resolve()
+        if file.is_relative_to(folder.resolve()) and file.is_file():
+            place = (folder / file.relative_to(folder.resolve())).relative_to(ROOT)
+            own.append((f"{place.as_posix()}:{error['line']}", error["what"], _line(file, int(error["line"]))))
+    if not own:
+        return None
+    (first, what, line), *others = own[:TOLD]
+    more = [shortened(f"{where}  {complaint}") for where, complaint, _ in others]
+    headline = shortened(f"{first} does not compile: {what}")
+    return Finding(Kind.NOT_BUILT, headline, (shortened(line), *more), place=first)
+
+
+def _line(file: Path, number: int) -> str:
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    return lines[number - 1].strip() if number <= len(lines) else ""
+
+
+def last_words(words: str, folder: str, why: str) -> Finding:
+    """The finding where no line is to blame: what the linker or the program that builds says."""
+    lines = [line.strip() for line in words.replace(f"{ROOT}/", "").splitlines() if line.strip()]
+    said = [line for line in lines if LINKER.match(line)] or lines[-1:] or [why]
+    told = tuple(map(shortened, said[1:TOLD]))
+    return Finding(Kind.NOT_BUILT, shortened(f"{folder} cannot be built: {said[0]}"), told, place=folder)

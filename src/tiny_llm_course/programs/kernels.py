@@ -1,0 +1,212 @@
+"""Kernels in C++: a package's calls of them go to libraries that are watched, and that are built when they are needed.
+
+A week of the registry names the function through which its package calls them, `calls = "kernels.native:run"`. It takes
+the path of a file, the name of a function in it and a list of arguments, and gives a list of what the function has
+filled. `install` puts another one in its place, for every package that is imported: it calls the checked build, which
+says of each access that must not be at which line it is. Within `fast` it calls the build that an engine runs, once the
+checked one has let that function through.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cache, wraps
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from memory_watch.building import DoesNotCompile, Source, build
+from memory_watch.faults import Fault
+from memory_watch.library import Fresh, Library
+
+from ..course.nouns import Target, Task
+from ..course.registry import load_course
+from ..course.requirements import compiler
+from ..paths import ROOT, SOLUTION
+from ..source.changed import DoesNotApply, Edit, changed
+from . import parts
+from .packages import SOLUTION_NAME, program
+
+AT_ONCE = 2  # compilers
+KEPT = ROOT / ".tiny-llm" / "kernels"  # what is built, by its content
+_fast = False
+_timed = False
+_caught: set[tuple[str, str]] = set()  # those that have done wrong: no more of them is run unchecked
+_let_through: set[tuple[str, str]] = set()  # texts and functions that a checked call has found nothing wrong with
+
+
+class KernelFault(Exception):
+    """A kernel touches memory that it must not, or ends as it must not; `about` is how two faults are compared."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.what)
+        self.fault = fault
+        self.about = fault.what
+
+
+class NotBuilt(Exception):
+    """A kernel does not compile; the message is what the compiler says."""
+
+
+@contextmanager
+def fast() -> Iterator[None]:
+    """While the block runs, kernels that lie in a file are the build that an engine runs."""
+    global _fast
+    before, _fast = _fast, True
+    try:
+        yield
+    finally:
+        _fast = before
+
+
+@contextmanager
+def timed() -> Iterator[None]:
+    """The same, also of kernels with changes."""
+    global _timed
+    before, _timed = _timed, True
+    try:
+        with fast():
+            yield
+    finally:
+        _timed = before
+
+
+def install(borrowed: Iterable[Task] = ()) -> None:
+    """Watch the kernels of every package that this process imports from now on; of `tiny_llm`, borrow some parts."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
+    if (finder := _Finder()).names:
+        sys.meta_path.insert(0, finder)
+    for task in borrowed:
+        if not task.target.is_python:
+            parts.exchange("tiny_llm", task.target, parts.solved_part(task.target))
+
+
+def install_once() -> None:
+    """Watch them, if nobody has said yet what is borrowed."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        install()
+
+
+def run(package: str, source: Path, function: str, arguments: Sequence[Any]) -> list[Any]:
+    """Call a kernel of a package; what it has filled.
+
+    Raises:
+        KernelFault, NotBuilt: it did wrong, or does not compile.
+        RuntimeError: it has thrown that, which is how a stub says that it is one.
+    """
+    file = next(_relative(source))
+    text = parts.with_exchanges(package, file, source.read_text(encoding="utf-8"))
+    may = _timed or (_fast and not parts.is_exchanged(package, file))
+    checked = not may or (text, function) not in _let_through - _caught
+    fresh = [Fresh(a.shape, a.dtype) if type(a).__name__ == "Result" else a for a in arguments]
+    made, fault = library(Source(text, source), checked).call(function, fresh)
+    if fault and fault.thrown is not None:
+        raise RuntimeError(fault.thrown)
+    if fault:
+        _caught.add((text, function))
+        raise KernelFault(fault)
+    _let_through.add((text, function))
+    return made
+
+
+@cache
+def library(source: Source, checked: bool = True) -> Library:
+    """The library of a text, built if it is not there."""
+    return Library(built(source, checked), source)
+
+
+def built(source: Source, checked: bool) -> Path:
+    """The file of a text's library; a NotBuilt if it does not compile."""
+    try:
+        return build(source, compiler(), KEPT, checked)
+    except DoesNotCompile as error:
+        raise NotBuilt(str(error)) from error
+
+
+def prepare(programs: Iterable[Callable[..., Any]]) -> None:
+    """Build what some programs of `with_lines` need, two at a time; what does not compile says so when it runs."""
+
+    def make(target: Target, lines: str) -> None:
+        file = SOLUTION / target.file
+        text = parts.with_part(file.read_text(encoding="utf-8"), target, lines)
+        with suppress(NotBuilt):
+            built(Source(text, file), checked=True)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for part in (getattr(program, "part", None) for program in programs):
+            if part:
+                pool.submit(make, *part)
+
+
+def patched(task: Task, edits: Sequence[Edit], package: str) -> Callable[..., Any]:
+    """A task's program, of a package, on a kernel with changes in the text of its part.
+
+    Raises:
+        DoesNotApply: some old words do not stand there exactly once.
+    """
+    try:
+        return with_lines(task, changed(parts.solved_part(task.target), edits), package)
+    except DoesNotApply as error:
+        raise DoesNotApply(f"{error} in {task.target}, not once") from error
+
+
+def with_lines(task: Task, lines: str, package: str = SOLUTION_NAME) -> Callable[..., Any]:
+    """A task's program, of a package, with these lines as its part; `installed` puts them in other packages, too."""
+    original = program(task.program, package)
+
+    @wraps(original)
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        with parts.exchanged(package, task.target, lines):
+            return original(*args, **kwargs)
+
+    kernel.part = task.target, lines  # type: ignore[attr-defined]
+    return kernel
+
+
+class _Loader(SourceFileLoader):
+    """Runs a file through which kernels are called, then takes the call over."""
+
+    def __init__(self, name: str, path: str, function: str) -> None:
+        super().__init__(name, path)
+        self._function = function
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the file, and take over."""
+        super().exec_module(module)
+        package = module.__name__.partition(".")[0]
+
+        def watched(source: Path, function: str, arguments: Sequence[Any]) -> list[Any]:
+            return run(package, source, function, arguments)
+
+        setattr(module, self._function, watched)
+
+
+class _Finder(MetaPathFinder):
+    """Finds the files through which kernels are called, of whatever package."""
+
+    def __init__(self) -> None:
+        calls = [Target.parse(week.calls) for week in load_course().weeks if week.calls]
+        self.names = {call.module: call.name for call in calls}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Python's own answer, with a loader that takes over."""
+        package, _, module = fullname.partition(".")
+        if module not in self.names or not package.startswith("tiny_llm"):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(fullname, spec.loader.path, self.names[module])
+        return spec
+
+
+def _relative(source: Path) -> Iterator[str]:
+    """A file's path below its package."""
+    for folder in source.parents:
+        if folder.name == "tiny_llm":
+            yield source.relative_to(folder).as_posix()
+    yield source.name

@@ -1,0 +1,69 @@
+"""The learner's parts of files in other languages, exchanged in memory: no file is written to.
+
+A program in such a language is not one function of Python's that another can take the place of: the parts of a file
+call each other. What is known of a part is its lines, between the marks.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..course.nouns import Target
+from ..paths import SOLUTION
+from ..source.changed import DoesNotApply
+from ..source.languages import language_of_target
+
+_exchanged: dict[tuple[str, str], dict[str, str]] = {}  # by package and file: the lines of each part, by its name
+
+
+@contextmanager
+def exchanged(package: str, target: Target, lines: str) -> Iterator[None]:
+    """While the block runs, a package has these lines as the part that a target names."""
+    parts = _exchanged.setdefault((package, target.file), {})
+    before = parts.get(target.name)
+    parts[target.name] = lines
+    try:
+        yield
+    finally:
+        if before is None:
+            del parts[target.name]
+        else:
+            parts[target.name] = before
+
+
+def exchange(package: str, target: Target, lines: str) -> None:
+    """The same for good."""
+    _exchanged.setdefault((package, target.file), {})[target.name] = lines
+
+
+def with_exchanges(package: str, file: str, text: str) -> str:
+    """A file of a package, given its text, with what has been exchanged in it; a part that is not there is left out."""
+    for name, lines in _exchanged.get((package, file), {}).items():
+        text = with_part(text, Target(file, name), lines)
+    return text
+
+
+def with_part(text: str, target: Target, lines: str) -> str:
+    """A file's text with other lines as one of its parts; as it is if there is no such part.
+
+    What follows the part is still told by the lines that it has in the file.
+    """
+    span = language_of_target(target).span(text, target.name)
+    if span is None:
+        return text
+    all_lines = text.split("\n")
+    all_lines[span[0] - 1 : span[1]] = [*lines.split("\n"), f"#line {span[1] + 1}"]
+    return "\n".join(all_lines)
+
+
+def is_exchanged(package: str, file: str) -> bool:
+    """Whether a file of a package is another than the one that lies there."""
+    return bool(_exchanged.get((package, file)))
+
+
+def solved_part(target: Target) -> str:
+    """The solution's lines of a part."""
+    text = (SOLUTION / target.file).read_text(encoding="utf-8")
+    region = language_of_target(target).region(text, target.name)
+    if region is None:
+        raise DoesNotApply(f"there is no part {target}")
+    return region

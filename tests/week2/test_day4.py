@@ -1,0 +1,348 @@
+"""Week 2, day 4: the kernels in C++, one by one.
+
+What is expected is the product in float64 with the weights that the packed ones stand for, and MLX's own
+`quantized_matmul` in float32. Where the kernels touch memory that they must not, the checked build says so.
+"""
+
+import math
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from tests.week1.formulas import softmax64
+from tests.week2.matrices import BITS, by, matrix, product64, unpacked
+
+from tiny_llm.kernels import native
+from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.inputs import DTYPES, normals
+from tiny_llm_course.testkit.kernels import fast
+from tiny_llm_course.testkit.rounding import exact, to_float64
+from tiny_llm_course.testkit.sizes import sweep
+
+GROUPS = (32, 64, 128)
+by_group = pytest.mark.parametrize("group_size", GROUPS)
+by_scales = pytest.mark.parametrize("scales", DTYPES, ids=str)
+
+
+def right(kernel, seed, outputs, inputs, group_size, dtype=mx.float32, tokens=(), expected=None):
+    """A kernel's product is the formula's: of a drawn matrix, and of a drawn x."""
+    x = normals(seed)(*tokens, inputs)
+    given = matrix(seed, outputs, inputs, group_size, dtype)
+    agrees(by(kernel), product64, x, *given, group_size, seed=seed, dtype=mx.float32, expected=expected)
+
+
+def one_weight(kernel, *tokens):
+    """Of all weights one alone is not 0, in each place of a word once, and x counts: each number is another one."""
+    x = (mx.arange(math.prod(tokens) * 64) + 1).astype(mx.float32).reshape(*tokens, 64)
+    for place in range(9):
+        q = np.zeros((2, 64), np.uint8)
+        q[1, place] = 3
+        given = mx.array(q), mx.ones((2, 1)), mx.zeros((2, 1))
+        agrees(by(kernel), product64, x, *given, 64, seed=place)
+
+
+def scales_alone(kernel, *tokens):
+    """All weights are 1 times their group's scale."""
+    _, scales, _ = matrix(3, 5, 256, 64)
+    x, q = normals(3)(*tokens, 256), mx.ones((5, 256), mx.uint8)
+    agrees(by(kernel), product64, x, q, scales, mx.zeros((5, 4)), 64, seed=3)
+
+
+def biases_alone(kernel, *tokens):
+    """All weights are their group's bias."""
+    _, _, biases = matrix(4, 5, 256, 64)
+    x, q = normals(4)(*tokens, 256), mx.zeros((5, 256), mx.uint8)
+    agrees(by(kernel), product64, x, q, mx.zeros((5, 4)), biases, 64, seed=4)
+
+
+def as_mlx(kernel, group_size, *tokens):
+    """Of a matrix that MLX has quantized, what MLX multiplies."""
+    draw = normals(5)
+    words, scales, biases = mx.quantize(draw(6, 384), group_size, BITS)
+    x = draw(*tokens, 384)
+    expected = mx.quantized_matmul(x, words, scales, biases, group_size=group_size, bits=BITS)
+    given = unpacked(words), scales, biases, group_size
+    agrees(by(kernel), product64, x, *given, seed=5, expected=to_float64(expected))
+
+
+def many_sizes(kernel, **tokens):
+    """The sweep of a product: rows, groups of a row, and what the scales are made of."""
+    program = by(fast(kernel))
+    for n in sweep(**tokens, O=300, G=131):
+        group_size, narrow = n.turn(64, 32, 128), n.dtype != mx.float32
+        dtype = n.dtype if narrow else n.turn(*DTYPES)
+        spread = min(n.spread, 30.0) if dtype == mx.float16 else n.spread
+        x = normals(n.seed)(*(n.sizes[letter] for letter in tokens), n.G * group_size)
+        given = matrix(n.seed, n.O, n.G * group_size, group_size, dtype, spread=spread)
+        agrees(program, product64, x, *given, group_size, seed=n, dtype=mx.float32)
+
+
+# Task 1, one weight after another
+
+
+@by_scales
+@by_group
+def test_task_1_scalar_formula(group_size, scales):
+    right(native.matvec_scalar, 1, 5, 3 * group_size, group_size, scales)
+
+
+@by_group
+def test_task_1_scalar_one_group(group_size):
+    right(native.matvec_scalar, 2, 3, group_size, group_size)
+
+
+def test_task_1_scalar_one_row():
+    right(native.matvec_scalar, 3, 1, 192, 64)
+
+
+def test_task_1_scalar_one_weight():
+    one_weight(native.matvec_scalar)
+
+
+def test_task_1_scalar_scales_alone():
+    scales_alone(native.matvec_scalar)
+
+
+def test_task_1_scalar_biases_alone():
+    biases_alone(native.matvec_scalar)
+
+
+@by_group
+def test_task_1_scalar_as_mlx(group_size):
+    as_mlx(native.matvec_scalar, group_size)
+
+
+def test_task_1_scalar_sweep():
+    many_sizes(native.matvec_scalar)
+
+
+# Task 2, as many as a register holds
+
+
+@by_scales
+@by_group
+def test_task_2_simd_formula(group_size, scales):
+    right(native.matvec_simd, 1, 5, 3 * group_size, group_size, scales)
+
+
+@by_group
+def test_task_2_simd_one_group(group_size):
+    """A row may be shorter than a register of words is."""
+    right(native.matvec_simd, 2, 3, group_size, group_size)
+
+
+@pytest.mark.parametrize("inputs", [96, 160, 224, 1056])
+def test_task_2_simd_last_block(inputs):
+    """A row may end within a block."""
+    right(native.matvec_simd, 3, 3, inputs, 32)
+
+
+def test_task_2_simd_one_weight():
+    one_weight(native.matvec_simd)
+
+
+def test_task_2_simd_scales_alone():
+    scales_alone(native.matvec_simd)
+
+
+def test_task_2_simd_biases_alone():
+    biases_alone(native.matvec_simd)
+
+
+@by_group
+def test_task_2_simd_as_mlx(group_size):
+    as_mlx(native.matvec_simd, group_size)
+
+
+def test_task_2_simd_sweep():
+    many_sizes(native.matvec_simd)
+
+
+# Task 3, all cores
+
+
+@pytest.mark.parametrize("outputs", [1, 15, 16, 17, 31, 32, 33, 100])
+def test_task_3_threads_rows(outputs):
+    """Fewer rows than a chunk has, as many, one more."""
+    right(native.matvec_threads, 1, outputs, 64, 64)
+
+
+def test_task_3_threads_many_rows():
+    """Rows for several chunks, however they are cut."""
+    right(native.matvec_threads, 2, 1030, 32, 32)
+
+
+@by_scales
+@by_group
+def test_task_3_threads_formula(group_size, scales):
+    right(native.matvec_threads, 3, 37, 3 * group_size, group_size, scales)
+
+
+def test_task_3_threads_biases_alone():
+    biases_alone(native.matvec_threads)
+
+
+def test_task_3_threads_sweep():
+    many_sizes(native.matvec_threads)
+
+
+def test_task_3_threads_again_and_again():
+    """The fast build, many times: whoever takes which chunk, nothing else comes out."""
+    x, given = normals(4)(256), matrix(4, 333, 256, 64)
+    expected = product64(*map(to_float64, (x, *given)), 64)
+    first = by(native.matvec_threads)(x, *given, 64)
+    for _ in range(50):
+        again = by(fast(native.matvec_threads))(x, *given, 64)
+        compare(again, expected, mx.float32, 1e-2, "float32, x 256, q 333 x 256, one call of 50, seed 4", 333)
+        assert mx.allclose(first, again, rtol=0, atol=1e-2)
+
+
+# Task 4, a few vectors
+
+
+@pytest.mark.parametrize("tokens", range(1, 10))
+def test_task_4_matmul_tokens(tokens):
+    right(native.matmul, 1, 21, 128, 64, tokens=(tokens,))
+
+
+@pytest.mark.parametrize("outputs", [1, 7, 8, 15, 16, 17, 31, 32, 33, 40])
+def test_task_4_matmul_rows(outputs):
+    """Panels that are full, and the last one, which is not."""
+    right(native.matmul, 2, outputs, 64, 64, tokens=(3,))
+
+
+@pytest.mark.parametrize("tokens", [11, 12, 13, 24, 25])
+def test_task_4_matmul_tiles(tokens):
+    """Tokens for several tiles, with some left over or none."""
+    right(native.matmul, 3, 33, 64, 32, tokens=(tokens,))
+
+
+@by_scales
+@by_group
+def test_task_4_matmul_formula(group_size, scales):
+    right(native.matmul, 4, 19, 3 * group_size, group_size, scales, tokens=(7,))
+
+
+def test_task_4_matmul_one_weight():
+    one_weight(native.matmul, 2)
+
+
+def test_task_4_matmul_scales_alone():
+    scales_alone(native.matmul, 3)
+
+
+def test_task_4_matmul_biases_alone():
+    biases_alone(native.matmul, 3)
+
+
+@by_group
+def test_task_4_matmul_as_mlx(group_size):
+    as_mlx(native.matmul, group_size, 7)
+
+
+def test_task_4_matmul_sweep():
+    many_sizes(native.matmul, N=140)
+
+
+# Task 5, eight bits for x
+
+
+def whole(seed, inputs, group_size):
+    """An x that eight bits hold exactly: whole numbers, the largest of each group 127, times a power of two."""
+    generator = np.random.default_rng(seed)
+    x = generator.integers(-127, 128, (inputs // group_size, group_size)).astype(np.float32)
+    x[:, generator.integers(group_size)] = 127
+    return mx.array((x * 2.0 ** generator.integers(-8, 3, (len(x), 1))).reshape(-1).astype(np.float32))
+
+
+@by_scales
+@by_group
+def test_task_5_int8_whole_numbers(group_size, scales):
+    """Where eight bits lose nothing, it is the product."""
+    given = matrix(1, 37, 3 * group_size, group_size, scales)
+    program, x = by(native.matvec_int8), whole(1, 3 * group_size, group_size)
+    agrees(program, product64, x, *given, group_size, seed=1, dtype=mx.float32)
+
+
+@pytest.mark.parametrize("outputs", [1, 15, 16, 17, 33, 100])
+def test_task_5_int8_rows(outputs):
+    agrees(by(native.matvec_int8), product64, whole(2, 64, 32), *matrix(2, outputs, 64, 32), 32, seed=2)
+
+
+@pytest.mark.parametrize("inputs", [32, 96, 160, 1056])
+def test_task_5_int8_last_block(inputs):
+    agrees(by(native.matvec_int8), product64, whole(3, inputs, 32), *matrix(3, 3, inputs, 32), 32, seed=3)
+
+
+def test_task_5_int8_biases_alone():
+    """The biases meet x as it was, and lose nothing."""
+    biases_alone(native.matvec_int8)
+
+
+def test_task_5_int8_zeros():
+    """A group of zeros has no scale."""
+    x = mx.concatenate([mx.zeros(64), whole(4, 64, 64), mx.zeros(64)])
+    agrees(by(native.matvec_int8), product64, x, *matrix(4, 5, 192, 64), 64, seed=4)
+
+
+def test_task_5_int8_sweep():
+    """Of any x, each number may be off by half of its group's largest by 127, and no more."""
+    for n in sweep(O=300, G=131):
+        group_size = n.turn(64, 32, 128)
+        x = normals(n.seed)(n.G * group_size, spread=min(max(n.spread, 1e-4), 30.0))
+        given = matrix(n.seed, n.O, n.G * group_size, group_size)
+        xs, q, scales, biases = map(to_float64, (x, *given))
+        step = np.abs(xs.reshape(n.G, group_size)).max(axis=-1) / 127
+        most = (np.abs(scales) * q.reshape(n.O, n.G, group_size).sum(axis=-1) * step).sum(axis=-1) / 2
+        expected = product64(xs, q, scales, biases, group_size)
+        size = (np.abs(scales) * q.reshape(n.O, n.G, group_size).max(axis=-1)).max() * np.abs(xs).sum()
+        case = f"float32, x {n.G * group_size}, q {n.O} x {n.G * group_size}, group_size {group_size}, seed {n.seed}"
+        made = by(fast(native.matvec_int8))(x, *given, group_size)
+        compare(made, expected, mx.float32, most + 1e-5 * size, case, x.size, swept=True)
+
+
+# Task 6, attention of one token
+
+
+def attend64(queries, keys, values, scale, *, r=exact):
+    return r(softmax64(r(r(queries @ keys.T) * scale), -1, r=r) @ values)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 6, 7, 8, 9, 33])
+def test_task_6_attend_lengths(length):
+    draw = normals(1)
+    inputs = draw(3, 10), draw(length, 10), draw(length, 10)
+    agrees(native.attend, attend64, *inputs, 0.4, seed=1)
+
+
+@pytest.mark.parametrize("dims", [1, 4, 7, 16, 20, 64, 128])
+def test_task_6_attend_dims(dims):
+    draw = normals(2)
+    inputs = draw(2, dims), draw(6, dims), draw(6, dims)
+    agrees(native.attend, attend64, *inputs, 1 / math.sqrt(dims), seed=2)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4, 5])
+def test_task_6_attend_heads(heads):
+    draw = normals(3)
+    inputs = draw(heads, 8), draw(7, 8), draw(7, 8)
+    agrees(native.attend, attend64, *inputs, 0.5, seed=3)
+
+
+def test_task_6_attend_equal_scores():
+    """With queries of zeros it is the mean of all values."""
+    draw = normals(4)
+    agrees(native.attend, attend64, mx.zeros((2, 8)), draw(11, 8), draw(11, 8), 0.5, seed=4)
+
+
+def test_task_6_attend_large_scores():
+    """exp(300) is more than float32 holds: the largest score must go first."""
+    draw = normals(5)
+    agrees(native.attend, attend64, draw(2, 8, spread=40), draw(9, 8), draw(9, 8), 2.0, seed=5)
+
+
+def test_task_6_attend_sweep():
+    for n in sweep(H=20, S=1100, D=257):
+        draw = normals(n.seed)
+        queries, keys = draw(n.H, n.D, spread=min(n.spread, 30.0)), draw(n.S, n.D)
+        agrees(fast(native.attend), attend64, queries, keys, draw(n.S, n.D), n.turn(0.3, 1.0), seed=n)

@@ -1,0 +1,107 @@
+"""Known programs of task 2.4.2, as many weights as a register holds."""
+
+import mlx.core as mx
+from tests.week2.matrices import by, matrix
+from tests.week2.variants_2_4_1 import product
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.4.2")
+
+
+@known.probe()
+def simd_several_groups(program):
+    return product(program, 1, 5, 192, 64)
+
+
+@known.probe()
+def simd_one_row(program):
+    return product(program, 2, 1, 512, 32)
+
+
+@known.probe()
+def simd_one_group(program):
+    return product(program, 3, 4, 128, 128)
+
+
+@known.probe()
+def simd_narrow_scales(program):
+    return product(program, 4, 3, 384, 64, mx.bfloat16)
+
+
+@known.probe()
+def simd_one_number(program):
+    return product(program, 5, 1, 32, 32)
+
+
+known.change(
+    "highest-digit-first",
+    ("(4 * digit)", "(28 - 4 * digit)"),
+    fact="the first weight of a word is taken from its highest four bits",
+    question="Of the word 0x21, which weight is 1, the first or the second?",
+)
+known.change(
+    "no-scales",
+    ("dot * scales_of_block(scaled.data(), block, group_size)", "dot"),
+    fact="the scales are left out",
+    question="Which of `rows`' own variables does your part never read?",
+)
+known.change(
+    "no-biases",
+    ("sum(total) + added", "sum(total)"),
+    fact="the biases are left out",
+    question="What does `prepare_scales` return, and who needs it?",
+)
+known.change(
+    "biases-in-each-lane",
+    ("sum(total) + added", "sum(total + added)"),
+    fact="each lane adds the biases of the whole row",
+    question="How many lanes does sum() add up?",
+)
+known.change(
+    "last-block-only",
+    ("total += dot", "total = dot"),
+    fact="a row's total is that of its last block",
+    question="A row of 256 weights: what is left of the first block's dot when the last one is done?",
+)
+known.change(
+    "x-of-the-first-digit",
+    ("load(values + digit * LANES)", "load(values)"),
+    fact="all eight weights of a word meet the numbers of x that belong to its first one",
+    question="For digit 1, at which place of `values` do its numbers of x begin?",
+)
+known.change(
+    "x-of-the-first-block",
+    ("x.values.data() + block * BLOCK", "x.values.data()"),
+    fact="every block of a row meets the numbers of x that belong to the first one",
+    question="How many numbers of x does a block take?",
+)
+known.change(
+    "higher-bits-kept",
+    (" & 15", ""),
+    fact="the bits above a weight's own four are kept",
+    question="After a shift by 4, how many bits of the word are left?",
+)
+known.change(
+    "dot-goes-on",
+    ("Floats total{};", "Floats total{}, dot{};"),
+    ("Floats dot{};", ""),
+    fact="a block's dot begins with those of the blocks before it",
+    question="By whose scales is the first block's dot multiplied when the second block is done?",
+)
+known.accepted_change(
+    "scaled one by one",
+    (
+        "dot += to_floats(word >> (4 * digit) & 15) * load(values + digit * LANES);",
+        "dot += to_floats(word >> (4 * digit) & 15) * (load(values + digit * LANES) * scales_of_block(scaled.data(), "
+        "block, group_size));",
+    ),
+    ("total += dot * scales_of_block(scaled.data(), block, group_size);", "total += dot;"),
+)
+
+
+@known.sized("of 2,048 x 2,048 weights")
+def timed(program):
+    given = matrix(1, 2048, 2048, 64)
+    return lambda: by(program)(normals(1)(2048), *given, 64)

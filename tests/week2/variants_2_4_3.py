@@ -1,0 +1,100 @@
+"""Known programs of task 2.4.3, all cores."""
+
+import mlx.core as mx
+from tests.week2.matrices import by, matrix
+from tests.week2.variants_2_4_1 import product
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.4.3")
+
+
+@known.probe()
+def threads_few_rows(program):
+    return product(program, 1, 5, 192, 64)
+
+
+@known.probe()
+def threads_one_chunk(program):
+    return product(program, 2, 16, 64, 32)
+
+
+@known.probe()
+def threads_whole_chunks(program):
+    return product(program, 3, 64, 64, 64)
+
+
+@known.probe()
+def threads_and_one(program):
+    return product(program, 4, 33, 64, 64)
+
+
+@known.probe()
+def threads_narrow_scales(program):
+    return product(program, 5, 16, 128, 64, mx.float16)
+
+
+@known.probe()
+def threads_no_scales(program):
+    x, (q, scales, biases) = normals(6)(64), matrix(6, 16, 64, 64)
+    return by(program)(x, q, mx.zeros_like(scales), biases, 64)
+
+
+known.change(
+    "last-chunk-lost",
+    ("pool().run(outputs, chunk,", "pool().run(outputs / chunk * chunk, chunk,"),
+    fact="the rows behind the last whole chunk are left out",
+    question="33 rows in chunks of 16: who computes row 32?",
+)
+known.change(
+    "from-the-first-row",
+    ("y, first, last,", "y, 0, last,"),
+    fact="every chunk begins at row 0",
+    question="Which row of y does the second chunk write first, and who has written it?",
+)
+known.change(
+    "to-the-last-row",
+    ("y, first, last,", "y, first, outputs,"),
+    fact="every chunk goes on to the last row",
+    question="Which row of y does the first chunk write last, and who else writes it?",
+)
+known.change(
+    "one-buffer-for-all",
+    ("const int chunk", "std::vector<float> some(outputs);\nconst int chunk"),
+    (
+        "rows(arranged, packed, scales, biases, y, first, last, inputs, group_size, scale_type);",
+        "rows(arranged, packed, scales, biases, some.data() - first, first, last, inputs, group_size, scale_type);\n"
+        "for (int o = first; o < last; ++o) y[o] = some[o - first];",
+    ),
+    fact="all chunks keep what they compute in one buffer, at the same places, before it goes to y",
+    question="Two threads write the first number of that buffer. Whose does y get?",
+)
+known.change(
+    "scales-taken-for-float32",
+    ("inputs, group_size, scale_type);", "inputs, group_size, 0);"),
+    fact="scales and biases are read as float32, whatever they are",
+    question="What does `scale_type` say, and who has to know?",
+)
+known.change(
+    "no-biases",
+    (
+        "pool().run(outputs, chunk,",
+        "Arranged without = arranged;\nfor (float& sum : without.sums) sum = 0;\npool().run(outputs, chunk,",
+    ),
+    ("rows(arranged,", "rows(without,"),
+    fact="the biases meet sums of x that are 0",
+    question="What are the sums in `Arranged` for?",
+)
+known.accepted_change(
+    "x arranged by each chunk",
+    ("const Arranged arranged(x, inputs, group_size);", ""),
+    ("rows(arranged,", "rows(Arranged(x, inputs, group_size),"),
+)
+known.accepted_change("chunks of one row", ("outputs / 32 > 16 ? outputs / 32 : 16", "1"))
+
+
+@known.sized("of 4,096 x 2,048 weights")
+def timed(program):
+    given = matrix(1, 4096, 2048, 64)
+    return lambda: by(program)(normals(1)(2048), *given, 64)
