@@ -68,7 +68,7 @@ def _mlx_lm() -> Callable[[], int]:
     from mlx_lm import load
     from mlx_lm.generate import generate_step
 
-    model, tokenizer = load(str(EMBEDDED_MODEL))
+    model, tokenizer, *_ = load(str(EMBEDDED_MODEL))
     model.set_dtype(mx.float32)
     prompt = mx.array(tokenizer.encode(PROMPT))
     return lambda: sum(1 for _ in generate_step(prompt, model, max_tokens=TOKENS))

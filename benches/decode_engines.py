@@ -103,9 +103,9 @@ def mlx_lm(_: Path) -> tuple[OfMlx, str]:
     from mlx_lm.models import qwen3
     from mlx_lm.models.cache import make_prompt_cache
 
-    model = qwen3.Model(qwen3.ModelArgs.from_dict(SHAPE))
+    model = qwen3.Model(qwen3.ModelArgs.from_dict(SHAPE))  # type: ignore[no-untyped-call]
     nn.quantize(model, GROUP, 4)
-    mx.eval(model.parameters())
+    mx.eval(model.parameters())  # type: ignore[no-untyped-call]
     caller = OfMlx(lambda tokens, caches: model(tokens, cache=caches), lambda: make_prompt_cache(model))
     return caller, f"mlx-lm {version('mlx-lm')}, 4 bits, float32"
 

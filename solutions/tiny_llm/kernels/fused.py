@@ -5,7 +5,8 @@ import mlx.core as mx
 from ..config import ModelConfig
 from ..positional_encoding import RoPE
 from ..quantized.affine import dequantize
-from ..quantized.parts import Quantized
+from ..quantized.parts import Packed, Quantized
+from .model import Qwen3KernelModel
 from .ops import BITS, GROUP_SIZES, extension, quantized_matmul
 
 
@@ -33,7 +34,7 @@ class _Matrices:
         self.parts, self.weights = Quantized.like(config, weights), weights
         self.group_size = self.parts.group_size
 
-    def of(self, *names: str) -> list[mx.array]:
+    def of(self, *names: str) -> Packed:
         """Packed weights, scales and biases of some matrices below each other: a product with all at once.
 
         Raises:
@@ -43,7 +44,9 @@ class _Matrices:
         found = [self.parts.packed(self.weights, name) for name in names]
         if self.parts.bits != BITS or self.group_size not in GROUP_SIZES or None in found:
             raise ValueError(f"{names[0]} is not of {BITS} bits in groups of 32, 64 or 128, which the kernels need")
-        return [mx.contiguous(mx.concatenate(arrays)) for arrays in zip(*found, strict=True)]
+        whole = filter(None, found)
+        packed, scales, biases = (mx.contiguous(mx.concatenate([*arrays])) for arrays in zip(*whole, strict=True))
+        return packed, scales, biases
 
 
 class _Layer:
@@ -124,9 +127,23 @@ class Qwen3FusedModel:
         end, most = caches[0].offset + tokens.shape[1], self.config.max_position_embeddings
         if end > most:
             raise ValueError(f"{end} tokens are more than max_position_embeddings = {most}")
-        x = dequantize(*(array[tokens] for array in self.table), self.group_size, BITS)  # N x L x E
+        packed, scales, biases = (array[tokens] for array in self.table)
+        x = dequantize(packed, scales, biases, self.group_size, BITS)  # N x L x E
         x = x.astype(self.dtype).astype(mx.float32)
         for layer, cache in zip(self.layers, caches, strict=True):
             x = layer(x, cache, self.int8)
         x = mx.fast.rms_norm(x if all_positions else x[:, -1:], self.norm, self.config.rms_norm_eps)
-        return quantized_matmul(x, *self.head, self.group_size, int8=self.int8).astype(self.dtype)
+        packed, scales, biases = self.head
+        return quantized_matmul(x, packed, scales, biases, self.group_size, int8=self.int8).astype(self.dtype)
+
+
+def fused_if_packed(config: ModelConfig, weights: dict[str, mx.array]) -> Qwen3FusedModel | Qwen3KernelModel:
+    """The fused model, or `Qwen3KernelModel` where a matrix is not of 4 bits in whole groups.
+
+    Raises:
+        KeyError: a weight is missing.
+    """
+    try:
+        return Qwen3FusedModel(config, weights)
+    except ValueError:
+        return Qwen3KernelModel(config, weights)

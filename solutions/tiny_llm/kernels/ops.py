@@ -57,7 +57,8 @@ def quantized_matmul(
     if x.size == 0:
         return mx.zeros((*x.shape[:-1], outputs), x.dtype)
     wide = x.astype(mx.float32)
-    return extension().quantized_matmul(wide, packed, scales, biases, group_size, int8).astype(x.dtype)
+    y: mx.array = extension().quantized_matmul(wide, packed, scales, biases, group_size, int8)
+    return y.astype(x.dtype)
 
 
 @functools.cache
