@@ -128,7 +128,7 @@ def test_the_engine_runs_on_it(checkpoint):
             subprocess.run(
                 [*command, *solution], cwd=checkout, env=environment(checkout), capture_output=True, text=True
             )
-            for solution in ([], ["--solution"])
+            for solution in ([], ["--solution", "--stage", "week1"])
         )
         assert (mine.returncode, mine.stdout) == (0, ours.stdout)
         assert mine.stderr.startswith(f"{ON_REFERENCE}1.1.1, 1.1.2, ")

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import mlx.core as mx
 import pytest
+from click.testing import CliRunner
 from tests.course.native_course import run, write_course
 
 from tiny_llm_course.commands.bench import bench
@@ -138,9 +139,8 @@ def test_compare_says_why_it_has_nothing_to_show(nowhere, monkeypatch):
 
 def test_what_it_computes_is_not_measured(nowhere, monkeypatch):
     monkeypatch.setattr(benches, "find", lambda name: SimpleNamespace(uses=(nowhere,)))
-    assert bench.callback
     with pytest.raises(UsageError, match=r"^1[.]1 cannot be measured here: needs CUDA[.]$"):
-        bench.callback("1.1", True, False, None)
+        CliRunner().invoke(bench, ["1.1", "--solution"], standalone_mode=False, catch_exceptions=False)
 
 
 def test_watch_lists_it(nowhere, capsys):

@@ -219,7 +219,8 @@ def solved():
 
 
 def test_the_learners_engine_is_the_default(solved, model):
-    mine, ours = (generate(model, "--temp", 0, *args, checkout=solved) for args in ([], ["--solution"]))
+    same = ["--solution", "--stage", "kv-cache"]
+    mine, ours = (generate(model, "--temp", 0, *args, checkout=solved) for args in ([], same))
     assert (mine.returncode, mine.stdout) == (0, ours.stdout)
 
 

@@ -109,7 +109,7 @@ known.change(
     "sixteen-steps",
     ("most = 2**bits - 1", "most = 2**bits - 1\ncount = 2**bits"),
     ("(high - low) / most", "(high - low) / count"),
-    fact="min and max are 2**bits steps apart",
+    fact="min and max are a step too far apart: 16 steps with 4 bits, and not 15",
     question="Sixteen numbers stand in a row. How many steps lead from the first to the last?",
 )
 known.change(

@@ -232,8 +232,9 @@ def prepared(model: str | None, solution: bool, dtype: str | None, stage: str | 
     on_cpu = mx.default_device().type == mx.DeviceType.cpu
     # On a CPU, MLX computes in float32 several times faster than in the half dtypes.
     wanted = DTYPES[dtype] if dtype else mx.float32 if on_cpu else None
+    folder = find_model(model)
     packed = stages.choose(stage, solution).packed
-    return partial(Engine, load_checkpoint(find_model(model), wanted, packed), solution, stage)
+    return partial(Engine, load_checkpoint(folder, wanted, packed), solution, stage)
 
 
 def find_model(model: str | None) -> Path:
