@@ -75,11 +75,11 @@ def _matrix(rng: np.random.Generator) -> Arrays:
 
 def _stock(x: np.ndarray[Any, Any], matrices: list[Arrays]) -> Callable[[], object]:
     """`mx.quantized_matmul`, on the CPU."""
-    row, given = mx.array(x[None]), [tuple(map(mx.array, parts)) for parts in matrices]
+    row, given = mx.array(x[None]), [list(map(mx.array, parts)) for parts in matrices]
     mx.eval(row, given)
 
     def run() -> object:
-        return [mx.quantized_matmul(row, *parts, group_size=GROUP_SIZE, stream=mx.cpu) for parts in given]
+        return [mx.quantized_matmul(row, w, s, b, group_size=GROUP_SIZE, stream=mx.cpu) for w, s, b in given]
 
     return run
 
