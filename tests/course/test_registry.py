@@ -191,6 +191,8 @@ def test_an_empty_course_says_so(tmp_path: Path) -> None:
             "task 1.1.2: 'target' is module:function_1_1_1, the target of 1.1.1 already",
         ),
         ("minutes = 10", "minutes = 10\nseconds = 0", "task 1.1.1: 'seconds' must be at least 1, not 0"),
+        ("minutes = 10", "minutes = 10\noptional = 1", "task 1.1.1: 'optional' must be true or false, not 1"),
+        (week(1), week(1) + 'calls = "run"\n', "week 1: 'calls' is 'run', which is not module:name"),
         (
             "minutes = 10",
             'minutes = 10\nrequires = "cuda"',

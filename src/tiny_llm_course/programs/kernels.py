@@ -34,6 +34,7 @@ AT_ONCE = 2  # compilers
 KEPT = ROOT / ".tiny-llm" / "kernels"  # what is built, by its content
 _fast = False
 _timed = False
+_caught: set[tuple[str, str]] = set()  # those that have done wrong: no more of them is run unchecked
 _let_through: set[tuple[str, str]] = set()  # texts and functions that a checked call has found nothing wrong with
 
 
@@ -99,12 +100,13 @@ def run(package: str, source: Path, function: str, arguments: Sequence[Any]) -> 
     file = next(_relative(source))
     text = parts.with_exchanges(package, file, source.read_text(encoding="utf-8"))
     may = _timed or (_fast and not parts.is_exchanged(package, file))
-    checked = not (may and (text, function) in _let_through)
+    checked = not may or (text, function) not in _let_through - _caught
     fresh = [Fresh(a.shape, a.dtype) if type(a).__name__ == "Result" else a for a in arguments]
     made, fault = library(Source(text, source), checked).call(function, fresh)
     if fault and fault.thrown is not None:
         raise RuntimeError(fault.thrown)
     if fault:
+        _caught.add((text, function))
         raise KernelFault(fault)
     _let_through.add((text, function))
     return made
