@@ -155,7 +155,7 @@ def test_hints_and_names_are_read_as_they_are_typed(day: Day, html: dict[Path, H
     """To Markdown, __init__ is a bold "init"; a hint on a page says what `pdm run hint` does."""
     text = " ".join(html[(built / day.chapter).with_suffix(".html")].text.split())
     wanted = [hint.replace("`", "") for task in day.tasks for hint in task.hints]
-    wanted += [f"{task.target.module}.{task.target.name}" for task in day.tasks]
+    wanted += [str(task.target).replace(":", ".") for task in day.tasks]
     assert not [words for words in wanted if " ".join(words.split()) not in text]
 
 

@@ -65,7 +65,8 @@ class OfProgram:
     def options(self, day: Day) -> list[Option]:
         """What the solution and the known mistakes give."""
         task = load_course().task(self.task)
-        return self.of(program(task.program, SOLUTION_NAME), load_variants(task))
+        variants = load_variants(task)  # first: from then on kernels are built when they are needed
+        return self.of(program(task.program, SOLUTION_NAME), variants)
 
     def of(self, solution: Any, variants: Variants) -> list[Option]:
         """The same, for these programs."""

@@ -1,0 +1,58 @@
+"""The quiz of week 2, day 4."""
+
+from typing import Any
+
+import mlx.core as mx
+
+from tiny_llm_course.dev.book.questions import Record
+from tiny_llm_course.dev.book.quizzes import Quiz, numbers
+
+quiz = Quiz()
+
+
+@quiz.question(
+    "2.4.1",
+    "A row has one group of 32 weights. Its first word is `0x21`, the others are 0; the scale is 1 and the bias 10. x "
+    "is 1, 2, 3 and then zeros. What is y?",
+    why="The first weights are 1 + 10 and 2 + 10, all others 10: 11 · 1 + 12 · 2 + 10 · 3.",
+    mistakes={
+        "highest-digit-first": "The first weight of a word is in its lowest four bits, and here that is 1.",
+        "no-bias": "A weight whose four bits are 0 stands for the bias, and not for 0.",
+        "bias-once-a-group": "The bias belongs to each weight, so it meets the sum of x, which is 6.",
+        "eight-bits-kept": "The first weight would then be 0x21, and keep its neighbour's 2.",
+    },
+)
+def one_row(matvec: Any) -> str:
+    x = mx.array([1.0, 2.0, 3.0] + [0.0] * 29)
+    return numbers(matvec(x, mx.array([[0x21, 0, 0, 0]], mx.uint32), mx.ones((1, 1)), mx.full((1, 1), 10.0), 32))
+
+
+@quiz.question(
+    "2.4.2",
+    "Two groups of 64 weights, all q are 1; the scales are 1 and 10, the biases 5 and 0. x is 1 for the first weight "
+    "of each group, and 0 else. What is y?",
+    why="1 · 1 + 10 · 1 from the scales, and 5 from the first group's bias.",
+    mistakes={
+        "no-scales": "Both groups would have a scale of 1.",
+        "no-biases": "The first group's bias meets its x once, and adds 5.",
+        "biases-in-each-lane": "The biases of a row are added once, behind the sum over the lanes.",
+    },
+)
+def two_groups(matvec: Any) -> str:
+    x = mx.array(([1.0] + [0.0] * 63) * 2)
+    words = mx.full((1, 16), 0x11111111, mx.uint32)
+    return numbers(matvec(x, words, mx.array([[1.0, 10.0]]), mx.array([[5.0, 0.0]]), 64))
+
+
+@quiz.measured(
+    "In our own run, which of these steps needed least time for a token?",
+    right="matmul of 64",
+    why="A weight that is unpacked and read once serves 64 tokens. All others unpack and read it for each.",
+    mistakes={
+        "8 bits for x": "It is the fastest for one token alone. But it reads and unpacks all weights for each token.",
+        "all cores": "Unpacking to floats is most of its work, and it is done for each token.",
+        "matmul of 1": "It writes a panel and reads it again for a single token: slower where no second one comes.",
+    },
+)
+def least(record: Record, step: str) -> str:
+    return step if record[step] else ""
