@@ -1,0 +1,55 @@
+// What a kernel's code and the runtime know of each other.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace simulator {
+constexpr uint32_t LANES = 32;      // threads of a SIMD-group
+constexpr uint32_t THREADS = 1024;  // of a threadgroup, at most
+
+struct Three {
+    uint32_t x, y, z;
+};
+
+// What a thread can ask about itself.
+struct Thread {
+    Three in_grid, in_group, group;       // its positions, and its threadgroup's
+    Three grid, groups;                   // how many there are: threads, and threadgroups
+    Three group_size, largest_group_size;  // at the grid's end a threadgroup may be smaller than the others
+    uint32_t index;                       // in its threadgroup
+    uint32_t count;                       // threads of its threadgroup
+};
+
+// A line of the kernel.
+struct Place {
+    const char* file;
+    int32_t line;
+};
+// As default argument it is the line of the call. Lines, and not addresses, tell two barriers apart: a compiler may
+// make two calls of one, and then threads that wait at the same barrier would seem to wait at different ones.
+#define SIMULATOR_HERE \
+    simulator::Place { __builtin_FILE(), __builtin_LINE() }
+
+// What the threads of a SIMD-group that take part in an operation have brought to it.
+struct Exchange {
+    uint32_t active;  // a bit for each lane that takes part
+    uint32_t lane;    // of the thread that asks
+    struct alignas(16) {
+        unsigned char bytes[64];
+    } of[LANES];
+};
+
+enum Memory : uint32_t { NO_MEMORY = 0, DEVICE_MEMORY = 1, THREADGROUP_MEMORY = 2 };
+}  // namespace simulator
+
+extern "C" {
+const simulator::Thread* simulator_thread();
+// Waits for the lanes that reach the same operation at the same place; `whole` if all of the SIMD-group must.
+const simulator::Exchange* simulator_exchange(const void* value, size_t bytes, bool whole, const char* operation,
+                                              simulator::Place at);
+void simulator_barrier(uint32_t memory, simulator::Place at);
+// A variable in threadgroup memory, which exists from here on.
+void simulator_shared(void* variable, size_t bytes, size_t element, const char* name, simulator::Place at);
+// `reads` if what it does depends on what is there.
+void simulator_atomic(const void* address, size_t bytes, bool reads, const void* at);
+}
