@@ -36,17 +36,23 @@ _KERNEL = (
     "-w",
     "-Werror=uninitialized",
     "-Werror=return-type",
-    f"-Wframe-larger-than={STACK}",
-    "-Werror=frame-larger-than",
 )
 _GCC = (
     "-fno-finite-loops",
     "-fno-aggressive-loop-optimizations",
     "-fmax-errors=1",
+    f"-Werror=frame-larger-than={STACK}",
     "--param=tsan-instrument-func-entry-exit=0",
     "--param=tsan-distinguish-volatile=0",
 )
-_CLANG = ("-fno-finite-loops", "-ferror-limit=1", "-mllvm", "-tsan-instrument-func-entry-exit=0")
+_CLANG = (
+    "-fno-finite-loops",
+    "-ferror-limit=1",
+    f"-Wframe-larger-than={STACK}",
+    "-Werror=frame-larger-than",
+    "-mllvm",
+    "-tsan-instrument-func-entry-exit=0",
+)
 _LINK = ("-shared",) if sys.platform != "darwin" else ("-dynamiclib", "-undefined", "dynamic_lookup")
 
 

@@ -88,7 +88,7 @@ class Kernel:
         ):
             if len(given) != n:
                 raise ValueError(f"[metal_kernel] Expected `{what}` to have size {n} but got size {len(given)}.")
-        if stream == mx.cpu or (isinstance(stream, mx.Stream) and stream.device == mx.cpu):
+        if stream is not None and getattr(stream, "device", stream) in (mx.cpu, mx.Device(mx.cpu)):
             raise ValueError("[metal_kernel] Only supports the GPU.")
         size = _fitted(grid, threadgroup)
         arrays = [each if isinstance(each, mx.array) else mx.array(each) for each in inputs]

@@ -23,7 +23,7 @@
 using namespace simulator;
 
 Fault fault;
-int64_t steps_left = 0;
+int64_t steps_left = INT64_MAX;  // while no thread runs: a library that is being loaded makes a call, too
 
 namespace {
 constexpr size_t STACK = size_t(256) << 10;  // bytes: more than compiling.py lets a function have
@@ -79,6 +79,7 @@ void run_thread(int thread) {
     const int64_t used = before - std::max<int64_t>(steps_left, 0);
     lane.steps += used;
     total_steps -= used;
+    steps_left = INT64_MAX;
 }
 
 Party waiting(const Lane& lane) {
