@@ -71,12 +71,14 @@ def library(text: str) -> Path:
         NoCompiler, DoesNotCompile
     """
     compiler, kept = _compiler(), folder()
-    prepared = _prepared(compiler, kept)
-    made = kept / f"{_hash(text, prepared.name)}.so"
+    with ThreadPoolExecutor() as both:  # the first time they take a second or two
+        parts = both.submit(_runtime, compiler, kept), both.submit(_headers, compiler, kept)
+        runtime, header = (part.result() for part in parts)
+    made = kept / f"{_hash(text, str(runtime), str(header))}.so"
     if made.is_file():
-        os.utime(made)  # in use
+        os.utime(made)  # it is in use: see _throw_old_away
         return made
-    flags = [*_KERNEL, *_own_flags(compiler), "-include", str(prepared / "metal" / "metal.h")]
+    flags = [*_KERNEL, *_own_flags(compiler), "-include", str(header)]
     with tempfile.TemporaryDirectory(dir=kept) as scratch:
         source, new = Path(scratch, "kernel.cpp"), Path(scratch, "kernel.so")
         source.write_text(text, encoding="utf-8")
@@ -84,7 +86,7 @@ def library(text: str) -> Path:
         if done.returncode:
             raise DoesNotCompile(done.stderr)
         # The library of the compiler's own -fsanitize is not linked: its functions are the runtime's.
-        done = _run([*compiler, *_LINK, f"{source}.o", str(prepared / "runtime.so"), "-o", str(new)])
+        done = _run([*compiler, *_LINK, f"{source}.o", str(runtime), "-o", str(new)])
         if done.returncode:
             raise DoesNotCompile(done.stderr)
         if sys.platform == "darwin" and shutil.which("dsymutil"):  # else the lines would stay behind in the object
@@ -96,7 +98,7 @@ def library(text: str) -> Path:
 
 def runtime() -> Path:
     """The runtime's library, with which every kernel is linked."""
-    return _prepared(_compiler(), folder()) / "runtime.so"
+    return _runtime(_compiler(), folder())
 
 
 def folder() -> Path:
@@ -112,36 +114,52 @@ def folder() -> Path:
 
 
 @cache
-def _prepared(compiler: tuple[str, ...], kept: Path) -> Path:
-    """A folder with the runtime's library and the headers, which are compiled in advance: once for a compiler."""
-    texts = [file.read_text(encoding="utf-8") for name in ("runtime", "metal") for file in sorted((HERE / name).iterdir())]
-    own = _own_flags(compiler)
-    made = kept / f"prepared-{_hash(*texts, *_KERNEL, *_RUNTIME, *own, *compiler, _version(compiler))}"
-    if made.is_dir():
-        return made
-    # Compiled where it will stay: a compiler wants its prepared header by the name that it had.
-    with tempfile.TemporaryDirectory(dir=kept) as scratch:
-        new = Path(scratch, "new")
-        for name in ("runtime", "metal"):
-            shutil.copytree(HERE / name, new / name)
-        sources = sorted(map(str, (HERE / "runtime").glob("*.cpp")))
-        where = [f"-install_name={made / 'runtime.so'}"] if sys.platform == "darwin" else []
-        header = new / "metal" / "metal.h"
-        ending = "pch" if _is_clang(compiler) else "gch"
-        jobs = [
-            [*compiler, *_RUNTIME, *_LINK, *where, *sources, "-o", str(new / "runtime.so")],
-            [*compiler, *_KERNEL, *own, "-x", "c++-header", str(header), "-o", f"{header}.{ending}"],
-        ]
-        with ThreadPoolExecutor() as both:
-            for done in both.map(_run, jobs):
-                if done.returncode:
-                    raise NoCompiler(f"{shlex.join(compiler)} cannot compile the simulator: {_first_error(done.stderr)}")
-        if not made.exists():
+def _runtime(compiler: tuple[str, ...], kept: Path) -> Path:
+    """The runtime's library, compiled once for a compiler."""
+    files = sorted((HERE / "runtime").iterdir())
+    flags = (*_RUNTIME, *_LINK)
+    made = kept / f"runtime-{_hash(*map(_read, files), *flags, *compiler, _version(compiler))}.so"
+    if not made.is_file():
+        where = ["-install_name", str(made)] if sys.platform == "darwin" else []
+        sources = [str(file) for file in files if file.suffix == ".cpp"]
+        with tempfile.TemporaryDirectory(dir=kept) as scratch:
+            new = Path(scratch, made.name)
+            _must(compiler, [*compiler, *flags, *where, *sources, "-o", str(new)])
             os.replace(new, made)
     return made
 
 
 @cache
+def _headers(compiler: tuple[str, ...], kept: Path) -> Path:
+    """The header of every kernel, compiled once for a compiler."""
+    files = [*sorted((HERE / "metal").iterdir()), HERE / "runtime" / "interface.h"]
+    flags = (*_KERNEL, *_own_flags(compiler))
+    made = kept / f"headers-{_hash(*map(_read, files), *flags, *compiler, _version(compiler))}"
+    if not made.is_dir():
+        with tempfile.TemporaryDirectory(dir=kept) as scratch:
+            new = Path(scratch, "new")
+            for file in files:
+                copy = new / file.relative_to(HERE)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, copy)
+            header = str(new / "metal" / "metal.h")
+            ending = "pch" if _is_clang(compiler) else "gch"
+            _must(compiler, [*compiler, *flags, "-x", "c++-header", header, "-o", f"{header}.{ending}"])
+            if not made.exists():  # another process may have made the same
+                os.replace(new, made)
+    return made / "metal" / "metal.h"
+
+
+def _must(compiler: Sequence[str], command: Sequence[str]) -> None:
+    done = _run(command)
+    if done.returncode:
+        raise NoCompiler(f"{shlex.join(compiler)} cannot compile the simulator: {_first_error(done.stderr)}")
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
 def _compiler() -> tuple[str, ...]:
     """The command of a C++ compiler: METAL_SIMULATOR_CXX, or the first that is installed."""
     if named := os.environ.get("METAL_SIMULATOR_CXX"):
@@ -181,7 +199,7 @@ def _first_error(said: str) -> str:
 
 
 def _throw_old_away(kept: Path) -> None:
-    libraries = sorted(kept.glob("*.so"), key=lambda file: file.stat().st_mtime)
+    libraries = sorted(kept.glob("[0-9a-f]*.so"), key=lambda file: file.stat().st_mtime)
     for file in libraries[: len(libraries) // 2] if len(libraries) > MOST_KEPT else []:
         file.unlink(missing_ok=True)
 

@@ -1,0 +1,13 @@
+"""Kernels that tests compile are kept for the session, away from those of the machine."""
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of this session's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("METAL_SIMULATOR_CACHE", str(tmp_path_factory.mktemp("metal")))
+        yield

@@ -1,0 +1,271 @@
+"""Kernels of matrices: transposed, multiplied, and with quantized weights."""
+
+import mlx.core as mx
+import numpy as np
+
+from ..case import EPSILON, Case
+
+
+def _normal(**shapes: tuple[int, ...]):
+    return lambda r: {name: r.normal(size=shape).astype("f") for name, shape in shapes.items()}
+
+
+TRANSPOSE = Case(
+    "transpose",
+    """
+    threadgroup float tile[TILE][TILE + PAD];
+    uint2 in = thread_position_in_threadgroup.xy;
+    uint2 corner = uint2(threadgroup_position_in_grid.x, threadgroup_position_in_grid.y) * TILE;
+    tile[in.y][in.x] = x[(corner.y + in.y) * COLUMNS + corner.x + in.x];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    out[(corner.x + in.y) * ROWS + corner.y + in.x] = tile[in.x][in.y];
+""",
+    _normal(x=(64, 32)),
+    {"out": ((32, 64), mx.float32)},
+    (32, 64, 1),
+    (32, 32, 1),
+    lambda x: x.T,
+    {"TILE": 32, "PAD": 1, "ROWS": 64, "COLUMNS": 32},
+)
+
+# Sizes that are no multiple of the tile: what lies outside counts as zero.
+TILED = Case(
+    "tiled_matmul",
+    """
+    threadgroup float a_tile[16][16], b_tile[16][16];
+    uint tx = thread_position_in_threadgroup.x, ty = thread_position_in_threadgroup.y;
+    uint row = threadgroup_position_in_grid.y * 16 + ty, column = threadgroup_position_in_grid.x * 16 + tx;
+    float sum = 0;
+    for (uint k = 0; k < K; k += 16) {
+        a_tile[ty][tx] = row < M && k + tx < K ? a[row * K + k + tx] : 0.0f;
+        b_tile[ty][tx] = k + ty < K && column < N ? b[(k + ty) * N + column] : 0.0f;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint i = 0; i < 16; ++i) {
+            sum += a_tile[ty][i] * b_tile[i][tx];
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    if (row < M && column < N) {
+        out[row * N + column] = sum;
+    }
+""",
+    _normal(a=(20, 37), b=(37, 27)),
+    {"out": ((20, 27), mx.float32)},
+    (32, 32, 1),
+    (16, 16, 1),
+    np.matmul,
+    {"M": 20, "N": 27, "K": 37},
+    tolerance=1e-5,
+)
+
+# A thread makes 4 x 4 elements, from registers.
+REGISTERS = Case(
+    "register_matmul",
+    """
+    uint2 at = thread_position_in_grid.xy;
+    float4 sums[4] = {float4(0), float4(0), float4(0), float4(0)};
+    const device float4* columns = (const device float4*)b + at.x;
+    for (uint k = 0; k < K; k++) {
+        float4 right = columns[k * (N / 4)];
+        for (uint r = 0; r < 4; r++) sums[r] += a[(at.y * 4 + r) * K + k] * right;
+    }
+    for (uint r = 0; r < 4; r++) ((device float4*)out)[(at.y * 4 + r) * (N / 4) + at.x] = sums[r];
+""",
+    _normal(a=(16, 10), b=(10, 32)),
+    {"out": ((16, 32), mx.float32)},
+    (8, 4, 1),
+    (8, 4, 1),
+    np.matmul,
+    {"K": 10, "N": 32},
+    tolerance=1e-5,
+)
+
+SIMDGROUP = Case(
+    "simdgroup_matmul",
+    """
+    uint row = threadgroup_position_in_grid.y * 8;
+    uint column = threadgroup_position_in_grid.x * 16;
+    simdgroup_float8x8 left, right, sum[2];
+    for (int i = 0; i < 2; i++) sum[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    for (uint k = 0; k < K; k += 8) {
+        simdgroup_load(left, a + row * K + k, K);
+        for (int i = 0; i < 2; i++) {
+            simdgroup_load(right, b + k * N + column + 8 * i, N);
+            simdgroup_multiply_accumulate(sum[i], left, right, sum[i]);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        simdgroup_store(sum[i], out + row * N + column + 8 * i, N);
+    }
+""",
+    _normal(a=(16, 24), b=(24, 32)),
+    {"out": ((16, 32), mx.float32)},
+    (64, 2, 1),
+    (32, 1, 1),
+    np.matmul,
+    {"K": 24, "N": 32},
+    tolerance=1e-5,
+)
+
+# Four SIMD-groups share tiles of halves; the right factor comes transposed.
+STAGED = Case(
+    "staged_matmul",
+    """
+    threadgroup half left[16 * 16];
+    threadgroup half right[16 * 16];
+    uint t = thread_index_in_threadgroup, sg = simdgroup_index_in_threadgroup;
+    uint2 corner = uint2(threadgroup_position_in_grid.y, threadgroup_position_in_grid.x) * 16;
+    uint2 mine = uint2(sg / 2, sg % 2) * 8;
+    simdgroup_half8x8 l, r;
+    simdgroup_float8x8 sum(0.0f);
+    for (uint k = 0; k < K; k += 16) {
+        for (uint i = t; i < 256; i += 128) {
+            left[i] = a[(corner.x + i / 16) * K + k + i % 16];
+            right[i] = b[(corner.y + i / 16) * K + k + i % 16];
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint j = 0; j < 16; j += 8) {
+            simdgroup_load(l, left + mine.x * 16 + j, 16);
+            simdgroup_load(r, right + mine.y * 16 + j, 16, ulong2(0, 0), true);
+            simdgroup_multiply_accumulate(sum, l, r, sum);
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    simdgroup_store(sum, out + (corner.x + mine.x) * N + corner.y + mine.y, N);
+""",
+    lambda r: {name: mx.array(r.normal(size=(32, 48)).astype("f")).astype(mx.float16) for name in ("a", "b")},
+    {"out": ((32, 32), mx.float32)},
+    (2 * 128, 2, 1),
+    (128, 1, 1),
+    lambda a, b: a @ b.T,
+    {"K": 48, "N": 32},
+    tolerance=1e-5,
+)
+
+# The parts of a long sum, added up by atomic operations: in any order.
+SPLIT_K = Case(
+    "split_k",
+    """
+    uint row = thread_position_in_grid.x, part = thread_position_in_grid.y;
+    float sum = 0;
+    for (uint k = part * K / PARTS; k < (part + 1) * K / PARTS; k++) sum += w[row * K + k] * x[k];
+    atomic_fetch_add_explicit(&out[row], sum, memory_order_relaxed);
+""",
+    _normal(w=(24, 50), x=(50,)),
+    {"out": ((24,), mx.float32)},
+    (24, 4, 1),
+    (8, 2, 1),
+    np.matmul,
+    {"K": 50, "PARTS": 4},
+    atomic=True,
+    init_value=0.0,
+    tolerance=1e-5,
+)
+
+
+def _quantized(bits: int, dtype: mx.Dtype):
+    def arrays(r: np.random.Generator) -> dict[str, mx.array]:
+        w = mx.array(r.normal(size=(12, 128)).astype("f")).astype(dtype)
+        packed, scales, biases = mx.quantize(w, 64, bits)
+        return {"w": packed, "scales": scales, "biases": biases, "x": mx.array(r.normal(size=128).astype("f")).astype(dtype)}
+
+    return arrays
+
+
+def _dequantized(bits: int):
+    def expected(w: np.ndarray, scales: np.ndarray, biases: np.ndarray, x: np.ndarray) -> np.ndarray:
+        each = 32 // bits
+        codes = (w[:, :, None] >> (bits * np.arange(each, dtype=np.uint32))) & (2**bits - 1)
+        whole = codes.reshape(len(w), -1) * np.repeat(scales, 64, 1) + np.repeat(biases, 64, 1)
+        return whole @ x
+
+    return expected
+
+
+QMV = Case(
+    "q4_matvec",
+    """
+    uint row = threadgroup_position_in_grid.x * 4 + simdgroup_index_in_threadgroup;
+    uint lane = thread_index_in_simdgroup;
+    const device uint32_t* codes = w + row * (K / 8);
+    float sum = 0;
+    for (uint p = lane; p < K / 8; p += 32) {
+        uint32_t packed = codes[p];
+        float dot = 0, total = 0;
+        for (uint i = 0; i < 8; i++) {
+            float v = x[p * 8 + i];
+            dot += v * float((packed >> (4 * i)) & 15);
+            total += v;
+        }
+        uint group = row * (K / 64) + p / 8;
+        sum += float(scales[group]) * dot + float(biases[group]) * total;
+    }
+    sum = simd_sum(sum);
+    if (simd_is_first()) out[row] = T(sum);
+""",
+    _quantized(4, mx.bfloat16),
+    {"out": ((12,), mx.bfloat16)},
+    (3 * 128, 1, 1),
+    (128, 1, 1),
+    _dequantized(4),
+    {"T": mx.bfloat16, "K": 128},
+    tolerance=EPSILON[mx.bfloat16],
+)
+
+Q8 = Case(
+    "q8_matvec",
+    """
+    uint row = thread_position_in_grid.x;
+    const device uchar4* codes = (const device uchar4*)(w + row * (K / 4));
+    float sum = 0;
+    for (uint g = 0; g < K / 64; g++) {
+        float4 dots = 0;
+        float total = 0;
+        for (uint i = g * 16; i < (g + 1) * 16; i++) {
+            float4 v = ((const device float4*)x)[i];
+            dots += float4(codes[i]) * v;
+            total += v.x + v.y + v.z + v.w;
+        }
+        sum += scales[row * (K / 64) + g] * (dots.x + dots.y + dots.z + dots.w) + biases[row * (K / 64) + g] * total;
+    }
+    out[row] = sum;
+""",
+    _quantized(8, mx.float32),
+    {"out": ((12,), mx.float32)},
+    (12, 1, 1),
+    (32, 1, 1),
+    _dequantized(8),
+    {"K": 128},
+    tolerance=1e-5,
+)
+
+
+def _sparse(r: np.random.Generator) -> dict[str, np.ndarray]:
+    dense = np.where(r.random((9, 14)) < 0.3, r.normal(size=(9, 14)), 0).astype("f")
+    rows, columns = np.nonzero(dense)
+    starts = np.searchsorted(rows, np.arange(10)).astype(np.int32)
+    return {"values": dense[rows, columns], "columns": columns.astype(np.int32), "starts": starts, "x": r.normal(size=14).astype("f")}
+
+
+def _sparse_product(values: np.ndarray, columns: np.ndarray, starts: np.ndarray, x: np.ndarray) -> np.ndarray:
+    products = np.append(values * x[columns], 0)
+    return np.array([products[a:b].sum() for a, b in zip(starts[:-1], starts[1:], strict=True)])
+
+
+SPARSE = Case(
+    "csr_matvec",
+    """
+    uint row = thread_position_in_grid.x;
+    float sum = 0.f;
+    for (int i = starts[row], end = starts[row + 1]; i != end; ++i) sum = fma(values[i], x[columns[i]], sum);
+    out[row] = sum;
+""",
+    _sparse,
+    {"out": ((9,), mx.float32)},
+    (9, 1, 1),
+    (16, 1, 1),
+    _sparse_product,
+    tolerance=1e-5,
+)
+
+CASES = [TRANSPOSE, TILED, REGISTERS, SIMDGROUP, STAGED, SPLIT_K, QMV, Q8, SPARSE]

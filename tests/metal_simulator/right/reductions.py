@@ -1,0 +1,316 @@
+"""Kernels in which threads add up, rank or sort together."""
+
+import mlx.core as mx
+import numpy as np
+
+from ..case import EPSILON, Case
+
+
+def _normal(*shape: int):
+    return lambda r: {"x": r.normal(size=shape).astype("f")}
+
+
+ROW_SUM = Case(
+    "row_sum",
+    """
+    uint row = threadgroup_position_in_grid.x * simdgroups_per_threadgroup + simdgroup_index_in_threadgroup;
+    if (row >= ROWS) return;  // the whole SIMD-group leaves
+    float sum = 0;
+    for (uint i = thread_index_in_simdgroup; i < COLUMNS; i += threads_per_simdgroup) {
+        sum += x[row * COLUMNS + i];
+    }
+    sum = simd_sum(sum);
+    if (thread_index_in_simdgroup == 0) {
+        out[row] = sum;
+    }
+""",
+    _normal(7, 77),
+    {"out": ((7,), mx.float32)},
+    (256, 1, 1),
+    (128, 1, 1),
+    lambda x: x.sum(1),
+    {"ROWS": 7, "COLUMNS": 77},
+)
+
+TREE = Case(
+    "tree_sum",
+    """
+    threadgroup float partial[256];
+    uint t = thread_position_in_threadgroup.x;
+    partial[t] = x[thread_position_in_grid.x];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint step = threads_per_threadgroup.x / 2; step > 0; step /= 2) {
+        if (t < step) {
+            partial[t] += partial[t + step];
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    if (t == 0) out[threadgroup_position_in_grid.x] = partial[0];
+""",
+    _normal(1024),
+    {"out": ((4,), mx.float32)},
+    (1024, 1, 1),
+    (256, 1, 1),
+    lambda x: x.reshape(4, 256).sum(1),
+)
+
+RMS_NORM = [
+    Case(
+        f"rms_norm_{name}",
+        """
+    threadgroup float sums[32];
+    uint row = threadgroup_position_in_grid.x;
+    uint t = thread_position_in_threadgroup.x;
+    uint lane = thread_index_in_simdgroup, group = simdgroup_index_in_threadgroup;
+    float sum = 0;
+    for (uint i = t; i < E; i += threads_per_threadgroup.x) {
+        float v = float(x[row * E + i]);
+        sum += v * v;
+    }
+    sum = simd_sum(sum);
+    if (lane == 0) sums[group] = sum;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    sum = simd_sum(lane < simdgroups_per_threadgroup ? sums[lane] : 0.0f);
+    float scale = metal::rsqrt(sum / E + 1e-5f);
+    for (uint i = t; i < E; i += threads_per_threadgroup.x) {
+        out[row * E + i] = T(float(x[row * E + i]) * scale * float(w[i]));
+    }
+""",
+        lambda r, dtype=dtype: {
+            "x": mx.array(r.normal(size=(3, 200)).astype("f")).astype(dtype),
+            "w": mx.array(r.normal(size=200).astype("f")).astype(dtype),
+        },
+        {"out": ((3, 200), dtype)},
+        (3 * 96, 1, 1),
+        (96, 1, 1),
+        lambda x, w: x / np.sqrt((x**2).mean(1, keepdims=True) + 1e-5) * w,
+        {"T": dtype, "E": 200},
+        tolerance=EPSILON[dtype],
+    )
+    for name, dtype in (("float", mx.float32), ("bfloat", mx.bfloat16))
+]
+
+# The mean and the spread of two halves make those of the whole.
+LAYER_NORM = Case(
+    "layer_norm",
+    """
+    uint row = threadgroup_position_in_grid.x, lane = thread_index_in_simdgroup;
+    Moments m = {0, 0, 0};
+    for (uint i = lane; i < E; i += 32) m = merged(m, Moments{1.0f, x[row * E + i], 0.0f});
+    for (ushort step = 16; step > 0; step >>= 1) {
+        Moments other = {simd_shuffle_xor(m.count, step), simd_shuffle_xor(m.mean, step), simd_shuffle_xor(m.m2, step)};
+        m = merged(m, other);
+    }
+    for (uint i = lane; i < E; i += 32) out[row * E + i] = (x[row * E + i] - m.mean) * rsqrt(m.m2 / m.count + 1e-5);
+""",
+    _normal(4, 70),
+    {"out": ((4, 70), mx.float32)},
+    (128, 1, 1),
+    (32, 1, 1),
+    lambda x: (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5),
+    {"E": 70},
+    header="""
+#include <metal_stdlib>
+using namespace metal;
+
+struct Moments { float count, mean, m2; };
+
+inline Moments merged(thread const Moments& a, thread const Moments& b) {
+    float n = a.count + b.count;
+    if (n == 0) return a;
+    float delta = b.mean - a.mean;
+    return {n, a.mean + delta * b.count / n, a.m2 + b.m2 + delta * delta * a.count * b.count / n};
+}
+""",
+    tolerance=1e-5,
+)
+
+SOFTMAX = Case(
+    "softmax",
+    """
+    const uint row = thread_position_in_grid.y, lane = thread_index_in_simdgroup;
+    const device float* from = x + row * N;
+    float largest = -INFINITY, sum = 0;
+    for (uint i = lane; i < N; i += 32) {
+        float before = largest;
+        largest = metal::max(largest, from[i]);
+        sum = sum * metal::fast::exp(before - largest) + metal::fast::exp(from[i] - largest);
+    }
+    float most = simd_max(largest);
+    sum = simd_sum(sum * exp(largest - most));
+    for (uint i = lane; i < N; i += 32) out[row * N + i] = exp(from[i] - most) / sum;
+""",
+    _normal(5, 45),
+    {"out": ((5, 45), mx.float32)},
+    (32, 5, 1),
+    (32, 1, 1),
+    lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True),
+    {"N": 45},
+)
+
+ARGMAX = Case(
+    "argmax",
+    """
+    threadgroup float best_value[8];
+    threadgroup uint best_index[8];
+    uint t = thread_index_in_threadgroup, lane = thread_index_in_simdgroup, sg = simdgroup_index_in_threadgroup;
+    float value = -INFINITY;
+    uint index = 0;
+    for (uint i = t; i < uint(x_shape[0]); i += 256) if (x[i] > value) { value = x[i]; index = i; }
+    for (uint d = 16; d > 0; d /= 2) {
+        float v = simd_shuffle_down(value, d);
+        uint j = simd_shuffle_down(index, d);
+        if (v > value || (v == value && j < index)) { value = v; index = j; }
+    }
+    if (lane == 0) { best_value[sg] = value; best_index[sg] = index; }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (t == 0) {
+        for (uint i = 1; i < 8; i++) {
+            if (best_value[i] > value) { value = best_value[i]; index = best_index[i]; }
+        }
+        out[0] = index;
+    }
+""",
+    _normal(3000),
+    {"out": ((1,), mx.uint32)},
+    (256, 1, 1),
+    (256, 1, 1),
+    lambda x: np.array([x.argmax()], np.uint32),
+)
+
+SCAN = Case(
+    "scan",
+    """
+    threadgroup float totals[8];
+    uint t = thread_index_in_threadgroup, lane = thread_index_in_simdgroup, sg = simdgroup_index_in_threadgroup;
+    float mine = t < N ? x[t] : 0.0;
+    float sum = simd_prefix_inclusive_sum(mine);
+    if (lane == 31) totals[sg] = sum;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (sg == 0 && lane < 8) {
+        totals[lane] = simd_prefix_exclusive_sum(totals[lane]);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (t < N) out[t] = sum + totals[sg];
+""",
+    _normal(230),
+    {"out": ((230,), mx.float32)},
+    (256, 1, 1),
+    (256, 1, 1),
+    np.cumsum,
+    {"N": 230},
+    tolerance=1e-5,
+)
+
+# Two buffers take turns, so that one barrier a step is enough.
+HILLIS_STEELE = Case(
+    "hillis_steele",
+    """
+    threadgroup int buffer[2][64];
+    uint t = thread_position_in_threadgroup.x;
+    uint now = 0;
+    buffer[now][t] = x[t];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint d = 1; d < 64; d *= 2) {
+        buffer[1 - now][t] = t >= d ? buffer[now][t] + buffer[now][t - d] : buffer[now][t];
+        now = 1 - now;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    out[t] = buffer[now][t];
+""",
+    lambda r: {"x": r.integers(-9, 9, size=64).astype(np.int32)},
+    {"out": ((64,), mx.int32)},
+    (64, 1, 1),
+    (64, 1, 1),
+    lambda x: np.cumsum(x, dtype=np.int32),
+)
+
+HISTOGRAM = Case(
+    "histogram",
+    """
+    threadgroup atomic_uint local[16];
+    uint t = thread_position_in_threadgroup.x;
+    if (t < 16) atomic_store_explicit(&local[t], 0u, memory_order_relaxed);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (thread_position_in_grid.x < N) {
+        atomic_fetch_add_explicit(&local[x[thread_position_in_grid.x]], 1, memory_order_relaxed);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (t < 16) {
+        uint mine = atomic_load_explicit(&local[t], memory_order_relaxed);
+        if (mine) atomic_fetch_add_explicit(&out[t], mine, memory_order_relaxed);
+    }
+""",
+    lambda r: {"x": r.integers(0, 16, size=300).astype(np.uint8)},
+    {"out": ((16,), mx.uint32)},
+    (320, 1, 1),
+    (64, 1, 1),
+    lambda x: np.bincount(x, minlength=16).astype(np.uint32),
+    {"N": 300},
+    atomic=True,
+    init_value=0,
+)
+
+COMPACTION = Case(
+    "compaction",
+    """
+    // One SIMD-group: the lanes that keep theirs count those before them.
+    uint lane = thread_index_in_simdgroup;
+    uint kept = 0;
+    for (uint base = 0; base < 96; base += 32) {
+        float v = x[base + lane];
+        bool keep = v > 0.0f;
+        ulong votes = ulong(simd_vote::vote_t(simd_ballot(keep)));
+        if (keep) out[kept + popcount(votes & ((1ul << lane) - 1))] = v;
+        kept += popcount(votes);
+    }
+    if (lane == 0) count[0] = kept;
+""",
+    _normal(96),
+    {"out": ((96,), mx.float32), "count": ((1,), mx.uint32)},
+    (32, 1, 1),
+    (32, 1, 1),
+    lambda x: (np.pad(x[x > 0], (0, (x <= 0).sum())), np.array([(x > 0).sum()], np.uint32)),
+    init_value=0,
+)
+
+BITONIC = Case(
+    "bitonic_sort",
+    """
+    threadgroup float v[128];
+    uint t = thread_position_in_threadgroup.x;
+    v[t] = x[t];
+    for (uint size = 2; size <= 128; size <<= 1) {
+        for (uint stride = size >> 1; stride > 0; stride >>= 1) {
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+            uint other = t ^ stride;
+            if (other > t) {
+                bool up = (t & size) == 0;
+                float a = v[t], b = v[other];
+                if ((a > b) == up) { v[t] = b; v[other] = a; }
+            }
+        }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    out[t] = v[t];
+""",
+    _normal(128),
+    {"out": ((128,), mx.float32)},
+    (128, 1, 1),
+    (128, 1, 1),
+    np.sort,
+)
+
+CASES = [
+    ROW_SUM,
+    TREE,
+    *RMS_NORM,
+    LAYER_NORM,
+    SOFTMAX,
+    ARGMAX,
+    SCAN,
+    HILLIS_STEELE,
+    HISTOGRAM,
+    COMPACTION,
+    BITONIC,
+]
