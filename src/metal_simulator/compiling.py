@@ -24,7 +24,7 @@ _KERNEL = (
     "-O1",
     "-g1",
     "-fsanitize=thread",  # a call before each access, to our own runtime
-    "-fsanitize=integer-divide-by-zero",
+    "-fsanitize=integer-divide-by-zero,bounds",
     "-fsanitize-coverage=trace-pc",  # a call in each piece of code, so that an endless loop ends
     "-ffp-contract=off",
     "-fno-math-errno",

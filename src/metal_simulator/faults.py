@@ -20,7 +20,6 @@ class Kind(StrEnum):
     TOO_MUCH_MEMORY = "too much memory"
     DIVISION_BY_ZERO = "division by zero"
     MISALIGNED = "misaligned"
-    OTHERS_MEMORY = "memory of another thread"
     DIVERGENT_SIMD = "divergent SIMD operation"
 
 

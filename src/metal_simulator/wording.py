@@ -21,7 +21,6 @@ KINDS = (
     Kind.TOO_MUCH_MEMORY,
     Kind.DIVISION_BY_ZERO,
     Kind.MISALIGNED,
-    Kind.OTHERS_MEMORY,
     Kind.DIVERGENT_SIMD,
 )
 NO_ROOM = len(KINDS) + 1
@@ -76,6 +75,7 @@ def fault_of(found: FaultInC, kernel: str, texts: dict[str, str], library: Path,
         Kind.OUTPUT_UNWRITTEN,
         Kind.MISALIGNED,
     )
+    about_buffer = kind is Kind.TOO_MUCH_MEMORY or (about_element and not (kind is Kind.OUT_OF_BOUNDS and found.other_count))
     who = found.here if found.here.known else None
     return KernelFault(
         kind,
@@ -83,7 +83,7 @@ def fault_of(found: FaultInC, kernel: str, texts: dict[str, str], library: Path,
         _WORDS[kind](found, name, _where(there)),
         _where(here),
         _code(here, texts),
-        buffer=name if about_element or kind is Kind.TOO_MUCH_MEMORY else None,
+        buffer=(name or None) if about_buffer else None,
         index=found.index if about_element else None,
         thread=(who.thread.x, who.thread.y, who.thread.z) if who else None,
         threadgroup=(who.group.x, who.group.y, who.group.z) if who else None,
@@ -136,6 +136,8 @@ def _code(line: Line | None, texts: dict[str, str]) -> str:
 
 
 def _outside(found: FaultInC, name: str, _: Where | None) -> str:
+    if found.other_count:  # not of a buffer: `name` is the type of a variable
+        return f"uses index {found.index} of a variable of the type {name}"
     if not name:
         return f"{_DOES[found.here.how]} memory that is in no buffer"
     index = str(found.index)
@@ -186,7 +188,6 @@ _WORDS: dict[Kind, Callable[[FaultInC, str, Where | None], str]] = {
         f"{_DOES[f.here.how]} {f.other_count} bytes together at {n}[{f.index}], "
         f"which does not lie at a multiple of {f.other_count} bytes"
     ),
-    Kind.OTHERS_MEMORY: lambda f, *_: f"{_DOES[f.here.how]} a variable of another thread, or one that is no more",
     Kind.DIVERGENT_SIMD: lambda f, n, _: (
         f"calls {n}, which all 32 threads of a SIMD-group must reach together: {_count(f.count, 'thread')} did"
     ),

@@ -10,7 +10,7 @@ template <class T, int ROWS = 8, int COLUMNS = 8> struct simdgroup_matrix {
 
     simdgroup_matrix() = default;
     METAL_FUNC explicit simdgroup_matrix(T diagonal) {
-        const uint2 here = first_of(simulator_thread()->index % simulator::LANES);
+        const uint2 here = first_of(simulator_lane());
         elements = vec<T, 2>(here.x == here.y ? diagonal : T(0), here.x + 1 == here.y ? diagonal : T(0));
     }
     METAL_FUNC vec<T, 2>& thread_elements() { return elements; }
@@ -36,8 +36,8 @@ template <class T, int R = 8, int C = 8> METAL_FUNC simdgroup_matrix<T, R, C> ma
 template <class T, class P>
 METAL_FUNC void simdgroup_load(simdgroup_matrix<T>& m, const P* p, ulong columns = 8, ulong2 origin = ulong2(0),
                                bool transposed = false, METAL_HERE) {
-    const auto* all = simulator_exchange(&columns, 1, true, "simdgroup_load", at);
-    const uint2 here = m.first_of(all->lane);
+    const auto all = simulator_meet(&columns, 1, true, "simdgroup_load", at);
+    const uint2 here = m.first_of(all.lane);
     const ulong x = origin.x + (transposed ? here.y : here.x), y = origin.y + (transposed ? here.x : here.y);
     const ulong next = transposed ? columns : 1;
     const ulong first = y * columns + x;
@@ -46,8 +46,8 @@ METAL_FUNC void simdgroup_load(simdgroup_matrix<T>& m, const P* p, ulong columns
 template <class T, class P>
 METAL_FUNC void simdgroup_store(const simdgroup_matrix<T>& m, P* p, ulong columns = 8, ulong2 origin = ulong2(0),
                                 bool transposed = false, METAL_HERE) {
-    const auto* all = simulator_exchange(&columns, 1, true, "simdgroup_store", at);
-    const uint2 here = m.first_of(all->lane);
+    const auto all = simulator_meet(&columns, 1, true, "simdgroup_store", at);
+    const uint2 here = m.first_of(all.lane);
     const ulong x = origin.x + (transposed ? here.y : here.x), y = origin.y + (transposed ? here.x : here.y);
     const ulong next = transposed ? columns : 1;
     const ulong first = y * columns + x;
@@ -58,8 +58,8 @@ METAL_FUNC void simdgroup_store(const simdgroup_matrix<T>& m, P* p, ulong column
 template <class A, class B> struct Factors { vec<A, 2> a; vec<B, 2> b; };
 
 // Two elements of the product of what the lanes have brought, summed in float.
-template <class A, class B> METAL_UNWATCHED float2 product(const simulator::Exchange* all) {
-    const uint2 here = simdgroup_matrix<A>::first_of(all->lane);
+template <class A, class B> METAL_UNWATCHED float2 product(simulator::Meeting all) {
+    const uint2 here = simdgroup_matrix<A>::first_of(all.lane);
     float2 sum(0.0f);
     for (uint k = 0; k < 8; ++k) {
         const auto left = of_lane<Factors<A, B>>(all, simdgroup_matrix<A>::lane_of(k, here.y));
@@ -74,13 +74,13 @@ template <class D, class A, class B, class C>
 METAL_FUNC void simdgroup_multiply_accumulate(simdgroup_matrix<D>& d, simdgroup_matrix<A> a, simdgroup_matrix<B> b,
                                               simdgroup_matrix<C> c, METAL_HERE) {
     const Factors<A, B> mine{a.elements, b.elements};
-    const float2 sum = product<A, B>(simulator_exchange(&mine, sizeof mine, true, "simdgroup_multiply_accumulate", at));
+    const float2 sum = product<A, B>(simulator_meet(&mine, sizeof mine, true, "simdgroup_multiply_accumulate", at));
     d.elements = vec<D, 2>(D(float(c.elements.x) + sum.x), D(float(c.elements.y) + sum.y));
 }
 template <class D, class A, class B>
 METAL_FUNC void simdgroup_multiply(simdgroup_matrix<D>& d, simdgroup_matrix<A> a, simdgroup_matrix<B> b, METAL_HERE) {
     const Factors<A, B> mine{a.elements, b.elements};
-    const float2 sum = product<A, B>(simulator_exchange(&mine, sizeof mine, true, "simdgroup_multiply", at));
+    const float2 sum = product<A, B>(simulator_meet(&mine, sizeof mine, true, "simdgroup_multiply", at));
     d.elements = vec<D, 2>(D(sum.x), D(sum.y));
 }
 template <class A, class B>

@@ -37,12 +37,8 @@ bool is_kernels_own(const void* address) {
 
 [[noreturn]] void outside(const char* address, Touch how, const void* at) {
     int64_t index = 0;
-    if (is_stack(address)) {
-        describe(OTHERS_MEMORY, nullptr, 0, how, at);
-    } else {
-        const Region* region = nearest_region(address, index);
-        describe(OUT_OF_BOUNDS, region, index, how, at);
-    }
+    const Region* region = is_stack(address) ? nullptr : nearest_region(address, index);
+    describe(OUT_OF_BOUNDS, region, index, how, at);
     stop();
 }
 }  // namespace
@@ -51,6 +47,7 @@ void touch(const void* pointer, size_t bytes, Touch how, const void* at) {
     const char* address = static_cast<const char*>(pointer);
     if (!bytes || is_own_stack(address)) return;
     check_suspicion();
+    steps_left -= STEPS_TO_TOUCH;
     Region* region = region_at(address);
     if (!region) {
         if (how == READ && is_kernels_own(address)) return;
@@ -66,7 +63,7 @@ void touch(const void* pointer, size_t bytes, Touch how, const void* at) {
         describe(INPUT_WRITTEN, region, index, how, at);
         stop();
     }
-    const uint32_t thread = simulator_thread()->index;
+    const uint32_t thread = running_thread();
     check_races(*region, offset, bytes, how, thread, at);
     if (region->written) {
         const void* gap = how == WRITE ? nullptr : std::memchr(region->written + offset, 0, bytes);
@@ -105,6 +102,15 @@ extern "C" __attribute__((visibility("default"))) void simulator_atomic(const vo
 
 void divided_by_zero(const void* at) {
     describe(DIVISION_BY_ZERO, nullptr, 0, READ, at);
+    stop();
+}
+
+void outside_array(const char* type, int64_t index, simulator::Place place) {
+    describe(OUT_OF_BOUNDS, nullptr, index, READ, nullptr);
+    fault.index = index;
+    fault.other_count = 1;
+    fault.here.place = place;
+    std::strncpy(fault.name, type, sizeof fault.name - 1);
     stop();
 }
 

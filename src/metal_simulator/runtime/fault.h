@@ -18,7 +18,6 @@ enum Kind : int32_t {
     TOO_MUCH_MEMORY,
     DIVISION_BY_ZERO,
     MISALIGNED,
-    OTHERS_MEMORY,
     DIVERGENT_SIMD,
     NO_ROOM,
 };
@@ -37,7 +36,7 @@ struct Fault {
     int32_t shared;  // whether the buffer is in threadgroup memory
     int64_t index;   // of the element
     int64_t count;   // elements of the buffer; threads; bytes
-    int64_t other_count;
+    int64_t other_count;  // missing elements; threads elsewhere; 1 if the name is that of an array's type
     Party here, there;
     char name[64];  // of the buffer, or of the operation
 };

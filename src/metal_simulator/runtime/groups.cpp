@@ -49,7 +49,7 @@ Lane lanes[THREADS];
 char* stacks = nullptr;
 Fiber scheduler;
 int now = -1;  // the thread that runs
-Exchange exchange;
+Brought brought;
 bool stopped = false;
 int64_t total_steps = 0, steps_each = 0;
 void (*entry)(void**, const Thread*);
@@ -59,6 +59,7 @@ uint32_t simd_of(int thread) { return thread / LANES; }
 
 void wait(State state) {
     check_suspicion();
+    steps_left -= STEPS_TO_WAIT;
     lanes[now].state = state;
     lanes[now].fiber.switch_to(scheduler);
 }
@@ -76,7 +77,7 @@ void run_thread(int thread) {
     now = thread;
     scheduler.switch_to(lane.fiber);
     now = -1;
-    const int64_t used = before - std::max<int64_t>(steps_left, 0);
+    const int64_t used = before - steps_left;
     lane.steps += used;
     total_steps -= used;
     steps_left = INT64_MAX;
@@ -119,11 +120,11 @@ bool meet(int first, int end) {
         stop_at(DIVERGENT_SIMD, one, __builtin_popcount(active), end - first);
         return true;
     }
-    std::memset(exchange.of, 0xff, sizeof exchange.of);  // what a lane that is not there would give
-    exchange.active = active;
+    std::memset(brought.of, 0xff, sizeof brought.of);  // what a lane that is not there would give
     for (int i = first; i < end; ++i) {
         if (!(active >> (i - first) & 1)) continue;
-        std::memcpy(exchange.of[i - first].bytes, lanes[i].value, sizeof lanes[i].value);
+        lanes[i].active = active;
+        std::memcpy(brought.of[i - first].bytes, lanes[i].value, sizeof lanes[i].value);
         lanes[i].state = READY;
     }
     ++epochs.simdgroup[simd_of(first)];
@@ -201,6 +202,7 @@ void run_group(Three group, const Three& grid, const Three& largest, const Three
 bool is_own_stack(const char* address) { return size_t(address - (stacks + size_t(now) * STACK)) < STACK; }
 bool is_stack(const char* address) { return size_t(address - stacks) < STACK * THREADS; }
 
+int running_thread() { return now; }
 Three position_of(int thread) { return lanes[thread].thread.in_group; }
 
 Party running(Touch how, const void* at) {
@@ -229,10 +231,10 @@ void out_of_steps(const void* at) {
     stop();
 }
 
-SHOWN const Thread* simulator_thread() { return &lanes[now].thread; }
+SHOWN uint32_t simulator_lane() { return now % LANES; }
 
-SHOWN __attribute__((noinline)) const Exchange* simulator_exchange(const void* value, size_t bytes, bool whole,
-                                                                    const char* operation, Place place) {
+SHOWN __attribute__((noinline)) Meeting simulator_meet(const void* value, size_t bytes, bool whole,
+                                                       const char* operation, Place place) {
     Lane& lane = lanes[now];
     std::memcpy(lane.value, value, bytes);
     lane.place = place;
@@ -240,8 +242,7 @@ SHOWN __attribute__((noinline)) const Exchange* simulator_exchange(const void* v
     lane.operation = operation;
     lane.whole = whole;
     wait(IN_SIMD_OPERATION);
-    exchange.lane = now % LANES;
-    return &exchange;
+    return {&brought, lane.active, uint32_t(now) % LANES};
 }
 
 SHOWN void simulator_barrier(uint32_t memory, Place place) {
@@ -290,7 +291,7 @@ SHOWN void simulator_run(void (*kernel)(void**, const Thread*), void** values, c
     fault.kind = stacks ? NO_FAULT : NO_ROOM;
     stopped = !stacks;
     total_steps = steps;
-    steps_each = steps / 4;
+    steps_each = steps / 20;
     epochs.group = 0;
     const Three grid{grid_size[0], grid_size[1], grid_size[2]};
     const Three largest{group_size[0], group_size[1], group_size[2]};

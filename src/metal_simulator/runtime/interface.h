@@ -30,23 +30,27 @@ struct Place {
 #define SIMULATOR_HERE \
     simulator::Place { __builtin_FILE(), __builtin_LINE() }
 
-// What the threads of a SIMD-group that take part in an operation have brought to it.
-struct Exchange {
-    uint32_t active;  // a bit for each lane that takes part
-    uint32_t lane;    // of the thread that asks
+// What the lanes of a SIMD-group have brought to an operation.
+struct Brought {
     struct alignas(16) {
         unsigned char bytes[64];
     } of[LANES];
+};
+
+// The operation, for one of them. Handed over by value: what the runtime keeps is not watched.
+struct Meeting {
+    const Brought* brought;
+    uint32_t active;  // a bit for each lane that takes part
+    uint32_t lane;    // of the thread itself
 };
 
 enum Memory : uint32_t { NO_MEMORY = 0, DEVICE_MEMORY = 1, THREADGROUP_MEMORY = 2 };
 }  // namespace simulator
 
 extern "C" {
-const simulator::Thread* simulator_thread();
+uint32_t simulator_lane();
 // Waits for the lanes that reach the same operation at the same place; `whole` if all of the SIMD-group must.
-const simulator::Exchange* simulator_exchange(const void* value, size_t bytes, bool whole, const char* operation,
-                                              simulator::Place at);
+simulator::Meeting simulator_meet(const void* value, size_t bytes, bool whole, const char* operation, simulator::Place at);
 void simulator_barrier(uint32_t memory, simulator::Place at);
 // A variable in threadgroup memory, which exists from here on.
 void simulator_shared(void* variable, size_t bytes, size_t element, const char* name, simulator::Place at);

@@ -142,6 +142,24 @@ STAGED = Case(
     tolerance=1e-5,
 )
 
+# A matrix times itself, turned: both factors are the same tile.
+GRAM = Case(
+    "gram",
+    """
+    simdgroup_matrix<float, 8, 8> rows, turned, product(0);
+    simdgroup_load(rows, x, 8);
+    simdgroup_load(turned, x, 8, ulong2(0), true);
+    simdgroup_multiply(product, rows, turned);
+    simdgroup_store(product, out, 8);
+""",
+    _normal(x=(8, 8)),
+    {"out": ((8, 8), mx.float32)},
+    (32, 1, 1),
+    (32, 1, 1),
+    lambda x: x @ x.T,
+    tolerance=1e-5,
+)
+
 # The parts of a long sum, added up by atomic operations: in any order.
 SPLIT_K = Case(
     "split_k",
@@ -268,4 +286,4 @@ SPARSE = Case(
     tolerance=1e-5,
 )
 
-CASES = [TRANSPOSE, TILED, REGISTERS, SIMDGROUP, STAGED, SPLIT_K, QMV, Q8, SPARSE]
+CASES = [TRANSPOSE, TILED, REGISTERS, SIMDGROUP, STAGED, GRAM, SPLIT_K, QMV, Q8, SPARSE]
