@@ -60,5 +60,5 @@ def _declared(found: re.Match[str]) -> str:
         extents = re.sub(r"\[([^\]]*)\]", r"[(\1)]", one[name.end() :].strip())  # a bare `>` would end the type
         kind = f"metal::Shared<std::type_identity_t<{found['type']}>{extents}>"
         variable = f"simulator_{name[0]}"
-        made.append(f'static {kind} {variable}; auto& {name[0]} = {variable}.declare("{name[0]}", SIMULATOR_HERE);')
+        made.append(f'static {kind} {variable}; auto& {name[0]} = {variable}.declare("{name[0]}");')
     return " ".join(made) + "\n" * (found[0].count("\n") - "".join(made).count("\n"))

@@ -137,7 +137,7 @@ def _code(line: Line | None, texts: dict[str, str]) -> str:
 
 def _outside(found: FaultInC, name: str, _: Where | None) -> str:
     if found.other_count:  # not of a buffer: `name` is the type of a variable
-        return f"uses index {found.index} of a variable of the type {name}"
+        return f"uses index {found.index} of an array that is {name.strip(chr(39))}"
     if not name:
         return f"{_DOES[found.here.how]} memory that is in no buffer"
     index = str(found.index)

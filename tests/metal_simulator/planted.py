@@ -41,7 +41,7 @@ BOUNDS = [
     Planted(Kind.OUT_OF_BOUNDS, CONVOLUTION, "tile[32 + 4]", "tile[32 + 3]", ("tile[j] =",), "35"),
     Planted(Kind.OUT_OF_BOUNDS, LIFE, "(x + dx + width) % width", "(x + dx)", ("neighbours +=",), "reads cells[-1]"),
     Planted(Kind.OUT_OF_BOUNDS, ROPE, "out + (head", "out - 1 + (head", ("to[pair] =",), "writes out[-1]"),
-    Planted(Kind.OUT_OF_BOUNDS, REGISTERS, "r < 4; r++) sums[r] +=", "r < 5; r++) sums[r] +=", ("sums[r] +=",), "index 4"),
+    Planted(Kind.OUT_OF_BOUNDS, REGISTERS, "sums[r] += a", "sums[r + 1] += a", ("sums[r + 1] +=",), "index 4"),
     Planted(Kind.OUT_OF_BOUNDS, SOFTMAX, "x + row * N", "x + row * N - 1u", ("from[i]",), "reads x["),
 ]
 INPUTS = [
@@ -52,10 +52,10 @@ INPUTS = [
 ]
 RACES = [
     Planted(Kind.RACE, TREE, "        }\n        " + BARRIER + "\n    }", "        }\n    }", ("partial[t] +=",), "partial"),
-    Planted(Kind.RACE, NORM, "sums[group] = sum;\n    " + BARRIER, "sums[group] = sum;\n", ("simd_sum(lane <",), "sums"),
-    Planted(Kind.RACE, TRANSPOSE, BARRIER, "threadgroup_barrier(mem_flags::mem_device);", ("out[",), "mem_threadgroup"),
-    Planted(Kind.RACE, TRANSPOSE, BARRIER, "simdgroup_barrier(mem_flags::mem_threadgroup);", ("out[",), "tile"),
-    Planted(Kind.RACE, TILED, "        }\n        " + BARRIER, "        }\n", ("_tile[ty][tx] =",), "_tile"),
+    Planted(Kind.RACE, NORM, "sums[group] = sum;\n    " + BARRIER, "sums[group] = sum;\n", ("sums[group] = sum",), "sums[1]"),
+    Planted(Kind.RACE, TRANSPOSE, BARRIER, "threadgroup_barrier(mem_flags::mem_device);", ("tile[in.y][in.x] =",), "mem_threadgroup"),
+    Planted(Kind.RACE, TRANSPOSE, BARRIER, "simdgroup_barrier(mem_flags::mem_threadgroup);", ("tile[in.y][in.x] =",), "tile"),
+    Planted(Kind.RACE, TILED, "        }\n        " + BARRIER, "        }\n", ("_tile[ty][tx] =", "sum +="), "_tile"),
     Planted(Kind.RACE, SCAN, "    }\n    " + BARRIER + "\n    if (t < N)", "    }\n    if (t < N)", ("out[t] =",), "totals"),
     Planted(
         Kind.RACE,
@@ -65,7 +65,7 @@ RACES = [
         ("(device float*)out",),
         "out",
     ),
-    Planted(Kind.RACE, DECODE, "sums[sg] = sum; }\n    " + BARRIER, "sums[sg] = sum; }\n", ("max(max(", "parts[i]"), "no barrier"),
+    Planted(Kind.RACE, DECODE, "sums[sg] = sum; }\n    " + BARRIER, "sums[sg] = sum; }\n", ("best[sg] =", "parts[sg]"), "no barrier"),
 ]
 BARRIERS = [
     Planted(

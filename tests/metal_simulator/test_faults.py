@@ -47,7 +47,7 @@ def test_says_both_lines_of_a_race():
         tree.case.run(tree.source)
     fault = caught.value
     assert fault.other is not None
-    assert "tile[in.y][in.x] =" in tree.source.split("\n")[fault.other.line - 1]
+    assert "tile[in.x][in.y]" in tree.source.split("\n")[fault.other.line - 1]
     assert str(fault.other) in fault.message
     assert fault.thread is not None
     assert fault.buffer == "tile"

@@ -61,7 +61,7 @@ CALLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
     ),
     "atomic": (
-        {"input_names": ["x"], "source": "x_ndim", "output_names": ["a", "b"], "atomic_outputs": True},
+        {"input_names": ["x"], "source": "x_ndim thread_position_in_grid", "output_names": ["a", "b"], "atomic_outputs": True},
         {"inputs": [mx.zeros((9,))], "output_dtypes": [mx.uint32, mx.float32], "output_shapes": [(1,), (2,)]},
     ),
 }

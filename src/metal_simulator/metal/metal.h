@@ -14,7 +14,7 @@ template <class T> struct Shared {
     alignas(16) T variable;
     char after[GAP];
 
-    METAL_UNWATCHED T& declare(const char* name, simulator::Place at) {
+    METAL_UNWATCHED T& declare(const char* name, METAL_HERE) {
         using Element = std::remove_all_extents_t<T>;
         simulator_shared(&variable, sizeof variable, sizeof(Element), name, at);
         return variable;

@@ -5,7 +5,7 @@
 
 // Code that is not watched: it reads what the runtime keeps.
 #define METAL_UNWATCHED __attribute__((no_sanitize("thread"), noinline))
-#define METAL_HERE simulator::Place at = SIMULATOR_HERE
+#define METAL_HERE simulator::Place at = simulator::Place::here()
 
 namespace metal {
 enum class mem_flags : uint32_t {

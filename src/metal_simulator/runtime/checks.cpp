@@ -67,10 +67,11 @@ void touch(const void* pointer, size_t bytes, Touch how, const void* at) {
     check_races(*region, offset, bytes, how, thread, at);
     if (region->written) {
         const void* gap = how == WRITE ? nullptr : std::memchr(region->written + offset, 0, bytes);
-        if (gap) {
+        if (gap && !unwritten_read.kind) {
             const size_t first = static_cast<const uint8_t*>(gap) - region->written;
             describe(UNINITIALISED_READ, region, first / region->element, how, at);
-            stop();
+            unwritten_read = fault;
+            fault = {};
         }
         if (how != READ) std::memset(region->written + offset, 1, bytes);
     }

@@ -45,3 +45,8 @@ extern Fault fault;
 
 Party running(Touch how, const void* at);  // the thread that runs
 [[noreturn]] void stop();                  // the run, after `fault` has been filled
+
+// A read of what nobody has written yet. Threads run one after another, so that it may be a race that the reader has
+// won: if the writer comes before the next barrier, that is what is told. Otherwise this is, and before anything that
+// came of the rubbish that was read.
+extern Fault unwritten_read;  // its kind is NO_FAULT if there is none

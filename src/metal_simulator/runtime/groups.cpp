@@ -22,7 +22,7 @@
 
 using namespace simulator;
 
-Fault fault;
+Fault fault, unwritten_read;
 int64_t steps_left = INT64_MAX;  // while no thread runs: a library that is being loaded makes a call, too
 
 namespace {
@@ -159,6 +159,7 @@ bool pass_barrier(int threads) {
         if (elsewhere) fault.there = waiting(*elsewhere);
         return false;
     }
+    if (unwritten_read.kind) return false;
     ++counters.barriers;
     if (memory & THREADGROUP_MEMORY) ++epochs.shared;
     if (memory & DEVICE_MEMORY) ++epochs.device;
@@ -193,6 +194,10 @@ void run_group(Three group, const Three& grid, const Three& largest, const Three
         for (int first = 0; first < threads && !stopped; first += LANES)
             run_simdgroup(first, std::min<int>(threads, first + LANES));
     } while (!stopped && pass_barrier(threads));
+    if (unwritten_read.kind && fault.kind != RACE) {
+        fault = unwritten_read;
+        stopped = true;
+    }
     counters.threads += threads;
     ++counters.threadgroups;
     ++epochs.group;
@@ -287,7 +292,7 @@ SHOWN void simulator_run(void (*kernel)(void**, const Thread*), void** values, c
     entry = kernel;
     arguments = values;
     code = kernels_code;
-    fault = {};
+    fault = unwritten_read = {};
     fault.kind = stacks ? NO_FAULT : NO_ROOM;
     stopped = !stacks;
     total_steps = steps;

@@ -20,15 +20,17 @@ struct Thread {
     uint32_t count;                       // threads of its threadgroup
 };
 
-// A line of the kernel.
+// A line of the kernel. As default argument, `Place::here()` is the line of the call. Lines, and not addresses, tell two
+// barriers apart: a compiler may make two calls of one, and then threads that wait at the same barrier would seem to
+// wait at different ones.
 struct Place {
     const char* file;
     int32_t line;
+
+    static constexpr Place here(const char* file = __builtin_FILE(), int32_t line = __builtin_LINE()) {
+        return {file, line};
+    }
 };
-// As default argument it is the line of the call. Lines, and not addresses, tell two barriers apart: a compiler may
-// make two calls of one, and then threads that wait at the same barrier would seem to wait at different ones.
-#define SIMULATOR_HERE \
-    simulator::Place { __builtin_FILE(), __builtin_LINE() }
 
 // What the lanes of a SIMD-group have brought to an operation.
 struct Brought {
