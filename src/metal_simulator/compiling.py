@@ -25,7 +25,6 @@ _KERNEL = (
     "-g1",
     "-fsanitize=thread",  # a call before each access, to our own runtime
     "-fsanitize=integer-divide-by-zero,bounds",
-    "-fsanitize-coverage=trace-pc",  # a call in each piece of code, so that an endless loop ends
     "-ffp-contract=off",
     "-fno-math-errno",
     "-fno-strict-aliasing",  # kernels look at bytes as what they need
@@ -33,13 +32,14 @@ _KERNEL = (
     "-fno-stack-protector",
     "-fno-threadsafe-statics",
     "-ftrivial-auto-var-init=pattern",  # what a thread has not written is the same rubbish each time
-    "-w",
     "-Werror=uninitialized",
+    "-Wno-maybe-uninitialized",
     "-Werror=return-type",
 )
 _GCC = (
     "-fno-finite-loops",
     "-fno-aggressive-loop-optimizations",
+    "-fno-reorder-blocks",
     "-fmax-errors=1",
     f"-Werror=frame-larger-than={STACK}",
     "--param=tsan-instrument-func-entry-exit=0",

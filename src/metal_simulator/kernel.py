@@ -107,9 +107,7 @@ class Kernel:
             path = library(translated(made, self.source, self.header))
         except DoesNotCompile as error:
             raise refusal_of(str(error), self.name, texts) from None
-        outputs = [
-            _empty(shape, dtype, init_value) for shape, dtype in zip(output_shapes, output_dtypes, strict=True)
-        ]
+        outputs = [_empty(shape, dtype, init_value) for shape, dtype in zip(output_shapes, output_dtypes, strict=True)]
         buffers = self._inputs(made.parameters, arrays)
         for name, data, dtype in zip(self.output_names, outputs, output_dtypes, strict=True):
             buffers.append(Buffer(name, OUTPUT if init_value is None else FILLED, data, dtype.size))

@@ -17,7 +17,7 @@ from .faults import KernelFault
 from .wording import NO_ROOM, FaultInC, fault_of
 
 INPUT, OUTPUT, FILLED, CONSTANT = range(4)  # runtime/memory.h
-STEPS = 2_000_000_000  # runtime/steps.h; a thread may take a twentieth of them: some seconds
+STEPS = 1_000_000_000  # runtime/steps.h; a thread may take a twentieth of them: some seconds
 _MOST_GROUPS = 2**21  # that runtime/races.cpp can tell apart
 _one_at_a_time = threading.Lock()  # the runtime knows one run
 

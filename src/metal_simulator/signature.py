@@ -57,13 +57,13 @@ Argument = mx.Dtype | int | bool
 
 @dataclass(frozen=True)
 class Parameter:
-    """One of the function, for which a buffer is handed over. `of` is the input that it describes, or the array itself."""
+    """One of the function, for which a buffer is handed over."""
 
     name: str
     type: str  # with `*` or `&`
     constant: bool  # in constant memory
     reads_only: bool
-    of: int  # the number of the input or output
+    of: int  # the number of the input that it is or describes, or of the output
     about: str  # "input", "output", "shape", "strides" or "ndim"
 
     @property

@@ -34,12 +34,16 @@ def translated(made: Signature, source: str, header: str) -> str:
     """A file in C++ with a function `simulator_entry`, which runs one thread of the kernel."""
     heads = [f"{'const ' * p.reads_only}{p.type} {p.name}" for p in made.parameters]
     heads += [f"{ATTRIBUTES[name][0]} {name}" for name in made.attributes]
-    values = [f"{'*' * p.type.endswith('&')}({_pointer(p.type, p.reads_only)})b[{i}]" for i, p in enumerate(made.parameters)]
+    values = [
+        f"{'*' * p.type.endswith('&')}({_pointer(p.type, p.reads_only)})b[{i}]" for i, p in enumerate(made.parameters)
+    ]
     values += [ATTRIBUTES[name][1] for name in made.attributes]
     body = f"{made.template_head}static void {made.name}({', '.join(heads)}) {{\n"
     body += f'#line 1 "{SOURCE}"\n{in_cpp(source)}\n#line 1 "behind the kernel"\n}}\n'
     entry = _ENTRY.format(name=made.name, values=made.template_values, arguments=", ".join(values))
-    return f'#pragma GCC poison double\n#line 1 "{HEADER}"\n{in_cpp(header)}\n#line 1 "before the kernel"\n{body}{entry}'
+    return (
+        f'#pragma GCC poison double\n#line 1 "{HEADER}"\n{in_cpp(header)}\n#line 1 "before the kernel"\n{body}{entry}'
+    )
 
 
 def in_cpp(text: str) -> str:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from .faults import Kind, KernelFault, Where
+from .faults import KernelFault, Kind, Where
 from .lines import Line, lines_at
 from .translation import HEADER, SOURCE
 
@@ -75,7 +75,9 @@ def fault_of(found: FaultInC, kernel: str, texts: dict[str, str], library: Path,
         Kind.OUTPUT_UNWRITTEN,
         Kind.MISALIGNED,
     )
-    about_buffer = kind is Kind.TOO_MUCH_MEMORY or (about_element and not (kind is Kind.OUT_OF_BOUNDS and found.other_count))
+    about_buffer = kind is Kind.TOO_MUCH_MEMORY or (
+        about_element and not (kind is Kind.OUT_OF_BOUNDS and found.other_count)
+    )
     who = found.here if found.here.known else None
     return KernelFault(
         kind,
@@ -106,7 +108,9 @@ def refusal_of(said: str, kernel: str, texts: dict[str, str]) -> KernelFault:
 
 
 def _refusal(words: str) -> tuple[Kind, str, str | None]:
-    if found := re.search(r"read-only location '[^\w]*(\w+)", words) or re.search(r"variable '(\w+)' with const", words):
+    if found := re.search(r"read-only location '[^\w]*(\w+)", words) or re.search(
+        r"variable '(\w+)' with const", words
+    ):
         return Kind.INPUT_WRITTEN, f"writes {found[1]}, but {found[1]} is an input", found[1]
     if "read-only variable is not assignable" in words:
         return Kind.INPUT_WRITTEN, "writes to an input", None

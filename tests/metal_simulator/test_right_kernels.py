@@ -3,9 +3,10 @@
 import pytest
 
 from .case import Case
-from .right import elementwise, matrices, reductions, sequences
+from .right import elementwise, matrices, matvecs, reductions, scans, sequences
 
-CASES = [*elementwise.CASES, *reductions.CASES, *matrices.CASES, *sequences.CASES]
+FILES = (elementwise, reductions, scans, matrices, matvecs, sequences)
+CASES = [case for file in FILES for case in file.CASES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

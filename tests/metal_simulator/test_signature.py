@@ -16,7 +16,9 @@ SHAPES = [(), (1,), (7,), (8,), (2, 4), (3, 2, 2), (0,), (1, 1)]
 def mlx_prints(path: Path, capfd: pytest.CaptureFixture[str], made: dict[str, Any], called: dict[str, Any]) -> str:
     def function(a: mx.array) -> list[mx.array]:
         call = {"grid": (8, 1, 1), "threadgroup": (8, 1, 1), "output_shapes": [(8,)], "output_dtypes": [mx.float32]}
-        return mx.fast.metal_kernel(**{"name": "k", "output_names": ["out"], **made})(**{**call, **called}, verbose=True)
+        return mx.fast.metal_kernel(**{"name": "k", "output_names": ["out"], **made})(
+            **{**call, **called}, verbose=True
+        )
 
     capfd.readouterr()
     mx.export_function(str(path / "kernel.mlxfn"), function, mx.zeros((2,)))
@@ -61,7 +63,12 @@ CALLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
     ),
     "atomic": (
-        {"input_names": ["x"], "source": "x_ndim thread_position_in_grid", "output_names": ["a", "b"], "atomic_outputs": True},
+        {
+            "input_names": ["x"],
+            "source": "x_ndim thread_position_in_grid",
+            "output_names": ["a", "b"],
+            "atomic_outputs": True,
+        },
         {"inputs": [mx.zeros((9,))], "output_dtypes": [mx.uint32, mx.float32], "output_shapes": [(1,), (2,)]},
     ),
 }

@@ -29,3 +29,7 @@ using namespace metal;
 #define thread
 #define threadgroup
 #define kernel
+
+// Each turn of a loop is counted, so that one that never ends does.
+#define for(...) for (__VA_ARGS__) if (simulator_step(), false) {} else
+#define while(...) while (simulator_step(), (__VA_ARGS__))

@@ -96,9 +96,11 @@ using std::remove_cv_t;
 using std::remove_reference_t;
 using std::true_type;
 
-template <class To, class From> METAL_FUNC constexpr To as_type(From value) {
+template <class To, class From> METAL_FUNC To as_type(From value) {
     static_assert(sizeof(To) == sizeof(From), "as_type needs two types of the same size");
-    return __builtin_bit_cast(To, value);
+    To same;
+    __builtin_memcpy(&same, &value, sizeof same);
+    return same;
 }
 }  // namespace metal
 

@@ -52,9 +52,6 @@ SHOWN void* __tsan_memset(void* to, int byte, size_t bytes) {
     return __builtin_memset(to, byte, bytes);
 }
 
-// Under -fsanitize-coverage=trace-pc: a straight piece of code begins.
-SHOWN void __sanitizer_cov_trace_pc() { step(HERE); }
-
 // Under -fsanitize=integer-divide-by-zero.
 SHOWN void __ubsan_handle_divrem_overflow(void*, uintptr_t, uintptr_t) { divided_by_zero(HERE); }
 

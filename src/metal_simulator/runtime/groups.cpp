@@ -23,7 +23,7 @@
 using namespace simulator;
 
 Fault fault, unwritten_read;
-int64_t steps_left = INT64_MAX;  // while no thread runs: a library that is being loaded makes a call, too
+int64_t steps_left = 0;
 
 namespace {
 constexpr size_t STACK = size_t(256) << 10;  // bytes: more than compiling.py lets a function have
@@ -80,7 +80,6 @@ void run_thread(int thread) {
     const int64_t used = before - steps_left;
     lane.steps += used;
     total_steps -= used;
-    steps_left = INT64_MAX;
 }
 
 Party waiting(const Lane& lane) {
@@ -102,11 +101,18 @@ void stop_at(Kind kind, const Lane& lane, int64_t count, int64_t others) {
     stopped = true;
 }
 
+// Whether a place comes before another in the kernel, as far as can be told.
+bool is_before(const Lane& a, const Lane& b) {
+    if (!std::strcmp(a.place.file, b.place.file) && a.place.line != b.place.line) return a.place.line < b.place.line;
+    return a.at < b.at;
+}
+
 // Lets those lanes of a SIMD-group go on that wait at the foremost place; whether there are any.
 bool meet(int first, int end) {
     int foremost = -1;
     for (int i = first; i < end; ++i)
-        if (lanes[i].state == IN_SIMD_OPERATION && (foremost < 0 || lanes[i].at < lanes[foremost].at)) foremost = i;
+        if (lanes[i].state == IN_SIMD_OPERATION && (foremost < 0 || is_before(lanes[i], lanes[foremost])))
+            foremost = i;
     if (foremost < 0) return false;
     const Lane& one = lanes[foremost];
     uint32_t active = 0;
@@ -234,6 +240,10 @@ void out_of_steps(const void* at) {
     fault.kind = ENDLESS_LOOP;
     fault.here = running(READ, at);
     stop();
+}
+
+SHOWN void simulator_step() {
+    if (--steps_left < 0) out_of_steps(__builtin_return_address(0));
 }
 
 SHOWN uint32_t simulator_lane() { return now % LANES; }

@@ -50,6 +50,7 @@ enum Memory : uint32_t { NO_MEMORY = 0, DEVICE_MEMORY = 1, THREADGROUP_MEMORY = 
 }  // namespace simulator
 
 extern "C" {
+void simulator_step();  // a turn of a loop
 uint32_t simulator_lane();
 // Waits for the lanes that reach the same operation at the same place; `whole` if all of the SIMD-group must.
 simulator::Meeting simulator_meet(const void* value, size_t bytes, bool whole, const char* operation, simulator::Place at);
