@@ -13,6 +13,11 @@ from metal_simulator import Kernel, metal_kernel
 Arrays = dict[str, Any]
 
 
+def normal(dtype: mx.Dtype = mx.float32, **shapes: Sequence[int]) -> Callable[[np.random.Generator], Arrays]:
+    """Inputs of these names and shapes, normally distributed."""
+    return lambda r: {name: mx.array(r.normal(size=shape).astype("f")).astype(dtype) for name, shape in shapes.items()}
+
+
 @dataclass(frozen=True)
 class Case:
     """`arrays` makes the inputs, by name; `expected` the outputs, by name, of the inputs in float64 or as integers."""

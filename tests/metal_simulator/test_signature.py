@@ -14,7 +14,7 @@ SHAPES = [(), (1,), (7,), (8,), (2, 4), (3, 2, 2), (0,), (1, 1)]
 
 
 def mlx_prints(path: Path, capfd: pytest.CaptureFixture[str], made: dict[str, Any], called: dict[str, Any]) -> str:
-    def function(a: mx.array) -> list[mx.array]:
+    def function(a):
         call = {"grid": (8, 1, 1), "threadgroup": (8, 1, 1), "output_shapes": [(8,)], "output_dtypes": [mx.float32]}
         return mx.fast.metal_kernel(**{"name": "k", "output_names": ["out"], **made})(
             **{**call, **called}, verbose=True
@@ -96,11 +96,17 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refuses_in_mlx_words(name: str, tmp_path: Path):
     made, called = REFUSED[name]
-    call = {"inputs": [mx.zeros((8,))], "grid": (8, 1, 1), "threadgroup": (8, 1, 1)}
+    call: dict[str, Any] = {"inputs": [mx.zeros((8,))], "grid": (8, 1, 1), "threadgroup": (8, 1, 1)}
     call |= {"output_shapes": [(8,)], "output_dtypes": [mx.float32], **called}
-    make = {"name": "k", "input_names": ["x"], "output_names": ["out"], "source": "out[0] = x[0];", **made}
+    make: dict[str, Any] = {
+        "name": "k",
+        "input_names": ["x"],
+        "output_names": ["out"],
+        "source": "out[0] = x[0];",
+        **made,
+    }
 
-    def function(a: mx.array) -> list[mx.array]:
+    def function(a):
         return mx.fast.metal_kernel(**make)(**call)
 
     with pytest.raises(ValueError, match="metal_kernel") as theirs:

@@ -33,7 +33,8 @@ template <class T, int A, int B, int C> struct Triple {
     METAL_FUNC vec(const vec& o) : whole(o.whole) {}                                      \
     METAL_FUNC vec& operator=(const vec& o) { whole = o.whole; return *this; }            \
     METAL_FUNC vec(T value) { for (int i = 0; i < SIZE; ++i) at[i] = value; }             \
-    template <class U> METAL_FUNC explicit vec(const vec<U, N>& o) {                      \
+    template <class U> METAL_FUNC explicit vec(const vec<U, N>& other) {                  \
+        const vec<U, N> o(other);                                                         \
         for (int i = 0; i < N; ++i) at[i] = T(o.at[i]);                                   \
         for (int i = N; i < SIZE; ++i) at[i] = T(0);                                      \
     }                                                                                     \

@@ -3,7 +3,7 @@
 import mlx.core as mx
 import numpy as np
 
-from ..case import EPSILON, Case
+from ..case import EPSILON, Case, normal
 
 AXPY = Case(
     "axpy",
@@ -30,7 +30,7 @@ GELU = [
     float inner = 0.7978845608 * (v + 0.044715 * v * v * v);
     out[i] = T(0.5 * v * (1.0 + metal::precise::tanh(inner)));
 """,
-        lambda r, dtype=dtype: {"x": mx.array(r.normal(size=(7, 9)).astype("f")).astype(dtype)},
+        normal(dtype, x=(7, 9)),
         {"out": ((7, 9), dtype)},
         (63, 1, 1),
         (64, 1, 1),
@@ -68,7 +68,7 @@ BIAS = Case(
     uint columns = threads_per_grid.x;
     out[at.y * columns + at.x] = max(x[at.y * columns + at.x] + bias[at.x], 0.0f);
 """,
-    lambda r: {"x": r.normal(size=(6, 10)).astype("f"), "bias": r.normal(size=10).astype("f")},
+    normal(x=(6, 10), bias=(10,)),
     {"out": ((6, 10), mx.float32)},
     (10, 6, 1),
     (4, 4, 1),
@@ -84,7 +84,7 @@ SWIGLU = Case(
     float4 u = float4(((const device V*)up)[i]);
     ((device V*)out)[i] = V(g / (1.0f + exp(-g)) * u);
 """,
-    lambda r: {name: mx.array(r.normal(size=(5, 16)).astype("f")).astype(mx.float16) for name in ("gate", "up")},
+    normal(mx.float16, gate=(5, 16), up=(5, 16)),
     {"out": ((5, 16), mx.float16)},
     (20, 1, 1),
     (8, 1, 1),
@@ -113,7 +113,7 @@ ROPE = Case(
     to[pair] = a * c - b * s;
     to[pair + half_size] = a * s + b * c;
 """,
-    lambda r: {"x": r.normal(size=(3, 6, 16)).astype("f")},
+    normal(x=(3, 6, 16)),
     {"out": ((3, 6, 16), mx.float32)},
     (8, 6, 3),
     (8, 2, 2),

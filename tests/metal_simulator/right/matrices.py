@@ -3,12 +3,7 @@
 import mlx.core as mx
 import numpy as np
 
-from ..case import Case
-
-
-def _normal(**shapes: tuple[int, ...]):
-    return lambda r: {name: r.normal(size=shape).astype("f") for name, shape in shapes.items()}
-
+from ..case import Case, normal
 
 TRANSPOSE = Case(
     "transpose",
@@ -20,7 +15,7 @@ TRANSPOSE = Case(
     threadgroup_barrier(mem_flags::mem_threadgroup);
     out[(corner.x + in.y) * ROWS + corner.y + in.x] = tile[in.x][in.y];
 """,
-    _normal(x=(64, 32)),
+    normal(x=(64, 32)),
     {"out": ((32, 64), mx.float32)},
     (32, 64, 1),
     (32, 32, 1),
@@ -49,7 +44,7 @@ TILED = Case(
         out[row * N + column] = sum;
     }
 """,
-    _normal(a=(20, 37), b=(37, 27)),
+    normal(a=(20, 37), b=(37, 27)),
     {"out": ((20, 27), mx.float32)},
     (32, 32, 1),
     (16, 16, 1),
@@ -71,7 +66,7 @@ REGISTERS = Case(
     }
     for (uint r = 0; r < 4; r++) ((device float4*)out)[(at.y * 4 + r) * (N / 4) + at.x] = sums[r];
 """,
-    _normal(a=(16, 10), b=(10, 32)),
+    normal(a=(16, 10), b=(10, 32)),
     {"out": ((16, 32), mx.float32)},
     (8, 4, 1),
     (8, 4, 1),
@@ -98,7 +93,7 @@ SIMDGROUP = Case(
         simdgroup_store(sum[i], out + row * N + column + 8 * i, N);
     }
 """,
-    _normal(a=(16, 24), b=(24, 32)),
+    normal(a=(16, 24), b=(24, 32)),
     {"out": ((16, 32), mx.float32)},
     (64, 2, 1),
     (32, 1, 1),
@@ -133,7 +128,7 @@ STAGED = Case(
     }
     simdgroup_store(sum, out + (corner.x + mine.x) * N + corner.y + mine.y, N);
 """,
-    lambda r: {name: mx.array(r.normal(size=(32, 48)).astype("f")).astype(mx.float16) for name in ("a", "b")},
+    normal(mx.float16, a=(32, 48), b=(32, 48)),
     {"out": ((32, 32), mx.float32)},
     (2 * 128, 2, 1),
     (128, 1, 1),
@@ -152,7 +147,7 @@ GRAM = Case(
     simdgroup_multiply(product, rows, turned);
     simdgroup_store(product, out, 8);
 """,
-    _normal(x=(8, 8)),
+    normal(x=(8, 8)),
     {"out": ((8, 8), mx.float32)},
     (32, 1, 1),
     (32, 1, 1),

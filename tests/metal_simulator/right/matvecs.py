@@ -5,12 +5,7 @@ from itertools import pairwise
 import mlx.core as mx
 import numpy as np
 
-from ..case import EPSILON, Case
-
-
-def _normal(**shapes: tuple[int, ...]):
-    return lambda r: {name: r.normal(size=shape).astype("f") for name, shape in shapes.items()}
-
+from ..case import EPSILON, Case, normal
 
 # The parts of a long sum, added up by atomic operations: in any order.
 SPLIT_K = Case(
@@ -21,7 +16,7 @@ SPLIT_K = Case(
     for (uint k = part * K / PARTS; k < (part + 1) * K / PARTS; k++) sum += w[row * K + k] * x[k];
     atomic_fetch_add_explicit(&out[row], sum, memory_order_relaxed);
 """,
-    _normal(w=(24, 50), x=(50,)),
+    normal(w=(24, 50), x=(50,)),
     {"out": ((24,), mx.float32)},
     (24, 4, 1),
     (8, 2, 1),
@@ -48,7 +43,7 @@ def _quantized(bits: int, dtype: mx.Dtype):
 
 
 def _dequantized(bits: int):
-    def expected(w: np.ndarray, scales: np.ndarray, biases: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def expected(w, scales, biases, x):
         each = 32 // bits
         codes = (w[:, :, None] >> (bits * np.arange(each, dtype=np.uint32))) & (2**bits - 1)
         whole = codes.reshape(len(w), -1) * np.repeat(scales, 64, 1) + np.repeat(biases, 64, 1)
@@ -127,7 +122,7 @@ def _sparse(r: np.random.Generator) -> dict[str, np.ndarray]:
     }
 
 
-def _sparse_product(values: np.ndarray, columns: np.ndarray, starts: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _sparse_product(values, columns, starts, x):
     products = np.append(values * x[columns], 0)
     return np.array([products[a:b].sum() for a, b in pairwise(starts)])
 

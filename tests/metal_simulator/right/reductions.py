@@ -3,12 +3,7 @@
 import mlx.core as mx
 import numpy as np
 
-from ..case import EPSILON, Case
-
-
-def _normal(*shape: int):
-    return lambda r: {"x": r.normal(size=shape).astype("f")}
-
+from ..case import EPSILON, Case, normal
 
 ROW_SUM = Case(
     "row_sum",
@@ -24,7 +19,7 @@ ROW_SUM = Case(
         out[row] = sum;
     }
 """,
-    _normal(7, 77),
+    normal(x=(7, 77)),
     {"out": ((7,), mx.float32)},
     (256, 1, 1),
     (128, 1, 1),
@@ -47,7 +42,7 @@ TREE = Case(
     }
     if (t == 0) out[threadgroup_position_in_grid.x] = partial[0];
 """,
-    _normal(1024),
+    normal(x=(1024,)),
     {"out": ((4,), mx.float32)},
     (1024, 1, 1),
     (256, 1, 1),
@@ -76,10 +71,7 @@ RMS_NORM = [
         out[row * E + i] = T(float(x[row * E + i]) * scale * float(w[i]));
     }
 """,
-        lambda r, dtype=dtype: {
-            "x": mx.array(r.normal(size=(3, 200)).astype("f")).astype(dtype),
-            "w": mx.array(r.normal(size=200).astype("f")).astype(dtype),
-        },
+        normal(dtype, x=(3, 200), w=(200,)),
         {"out": ((3, 200), dtype)},
         (3 * 96, 1, 1),
         (96, 1, 1),
@@ -103,7 +95,7 @@ LAYER_NORM = Case(
     }
     for (uint i = lane; i < E; i += 32) out[row * E + i] = (x[row * E + i] - m.mean) * rsqrt(m.m2 / m.count + 1e-5);
 """,
-    _normal(4, 70),
+    normal(x=(4, 70)),
     {"out": ((4, 70), mx.float32)},
     (128, 1, 1),
     (32, 1, 1),
@@ -140,7 +132,7 @@ SOFTMAX = Case(
     sum = simd_sum(sum * exp(largest - most));
     for (uint i = lane; i < N; i += 32) out[row * N + i] = exp(from[i] - most) / sum;
 """,
-    _normal(5, 45),
+    normal(x=(5, 45)),
     {"out": ((5, 45), mx.float32)},
     (32, 5, 1),
     (32, 1, 1),
@@ -171,7 +163,7 @@ ARGMAX = Case(
         out[0] = index;
     }
 """,
-    _normal(3000),
+    normal(x=(3000,)),
     {"out": ((1,), mx.uint32)},
     (256, 1, 1),
     (256, 1, 1),

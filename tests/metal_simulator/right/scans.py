@@ -3,12 +3,7 @@
 import mlx.core as mx
 import numpy as np
 
-from ..case import Case
-
-
-def _normal(*shape: int):
-    return lambda r: {"x": r.normal(size=shape).astype("f")}
-
+from ..case import Case, normal
 
 SCAN = Case(
     "scan",
@@ -25,7 +20,7 @@ SCAN = Case(
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (t < N) out[t] = sum + totals[sg];
 """,
-    _normal(230),
+    normal(x=(230,)),
     {"out": ((230,), mx.float32)},
     (256, 1, 1),
     (256, 1, 1),
@@ -98,7 +93,7 @@ COMPACTION = Case(
     }
     if (lane == 0) count[0] = kept;
 """,
-    _normal(96),
+    normal(x=(96,)),
     {"out": ((96,), mx.float32), "count": ((1,), mx.uint32)},
     (32, 1, 1),
     (32, 1, 1),
@@ -126,7 +121,7 @@ BITONIC = Case(
     threadgroup_barrier(mem_flags::mem_threadgroup);
     out[t] = v[t];
 """,
-    _normal(128),
+    normal(x=(128,)),
     {"out": ((128,), mx.float32)},
     (128, 1, 1),
     (128, 1, 1),

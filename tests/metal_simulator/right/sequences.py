@@ -3,15 +3,15 @@
 import mlx.core as mx
 import numpy as np
 
-from ..case import Case
+from ..case import Case, normal
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
+def _softmax(scores):
     e = np.exp(scores - scores.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
 
 
-def _decoded(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _decoded(q, k, v):
     k, v = np.repeat(k, 2, 0), np.repeat(v, 2, 0)
     return np.einsum("hs,hsd->hd", _softmax(np.einsum("hd,hsd->hs", q, k) / np.sqrt(32)), v)
 
@@ -48,11 +48,7 @@ DECODE = Case(
         out[head * 32 + lane] = all / total;
     }
 """,
-    lambda r: {
-        "q": r.normal(size=(4, 32)).astype("f"),
-        "k": r.normal(size=(2, 19, 32)).astype("f"),
-        "v": r.normal(size=(2, 19, 32)).astype("f"),
-    },
+    normal(q=(4, 32), k=(2, 19, 32), v=(2, 19, 32)),
     {"out": ((4, 32), mx.float32)},
     (4 * 128, 1, 1),
     (128, 1, 1),
@@ -62,7 +58,7 @@ DECODE = Case(
 )
 
 
-def _attended(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _attended(q, k, v):
     scores = q @ k.transpose(0, 2, 1) / np.sqrt(32)
     return _softmax(np.where(np.tri(q.shape[1], dtype=bool), scores, -np.inf)) @ v
 
@@ -99,7 +95,7 @@ FLASH = Case(
     }
     out[(head * L + row) * 32 + lane] = result / sum;
 """,
-    lambda r: {name: r.normal(size=(2, 40, 32)).astype("f") for name in "qkv"},
+    normal(q=(2, 40, 32), k=(2, 40, 32), v=(2, 40, 32)),
     {"out": ((2, 40, 32), mx.float32)},
     (10 * 128, 2, 1),
     (128, 1, 1),
@@ -124,7 +120,7 @@ CONVOLUTION = Case(
     for (int j = 0; j < 5; j++) sum += tile[t + j] * w[j];
     out[i] = sum;
 """,
-    lambda r: {"x": r.normal(size=75).astype("f"), "w": r.normal(size=5).astype("f")},
+    normal(x=(75,), w=(5,)),
     {"out": ((75,), mx.float32)},
     (75, 1, 1),
     (32, 1, 1),
@@ -133,7 +129,7 @@ CONVOLUTION = Case(
 )
 
 
-def _next_generation(cells: np.ndarray) -> np.ndarray:
+def _next_generation(cells):
     n = sum(np.roll(cells.astype(int), (a, b), (0, 1)) for a in (-1, 0, 1) for b in (-1, 0, 1)) - cells
     return (n == 3) | (cells & (n == 2))
 
@@ -159,7 +155,7 @@ LIFE = Case(
 )
 
 
-def _paged(pages: np.ndarray, table: np.ndarray, new: np.ndarray, length: np.ndarray) -> np.ndarray:
+def _paged(pages, table, new, length):
     out = pages.copy()
     for i, row in enumerate(new):
         at = int(length) + i
@@ -202,7 +198,7 @@ QUADS = Case(
     float beside = quad_shuffle_xor(x[i], 1);
     out[i] = (x[i] + beside) / 2 - mean + quad_broadcast(mean, 0) * float(thread_index_in_quadgroup);
 """,
-    lambda r: {"x": r.normal(size=64).astype("f")},
+    normal(x=(64,)),
     {"out": ((64,), mx.float32)},
     (64, 1, 1),
     (64, 1, 1),
