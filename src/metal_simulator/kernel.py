@@ -127,12 +127,13 @@ class Kernel:
                 use = CONSTANT if parameter.constant else INPUT
                 buffers.append(Buffer(parameter.name, use, data, array.itemsize, first))
                 continue
-            values = {
-                "shape": np.array(array.shape, np.int32),
-                "strides": np.array(strides, np.int64),
-                "ndim": np.array([array.ndim], np.int32),
-            }[parameter.about]
-            buffers.append(Buffer(parameter.name, CONSTANT, values, values.itemsize))
+            about: dict[str, tuple[Any, type]] = {
+                "shape": (array.shape, np.int32),
+                "strides": (strides, np.int64),
+                "ndim": ([array.ndim], np.int32),
+            }
+            values = np.array(*about[parameter.about])
+            buffers.append(Buffer(parameter.name, CONSTANT, values.view(np.uint8), values.itemsize))
         return buffers
 
 

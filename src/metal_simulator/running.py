@@ -101,7 +101,8 @@ def raw(array: mx.array, contiguous: bool) -> tuple[np.ndarray[Any, Any], int, t
     size = array.itemsize
     plain = array.view(mx.uint16) if array.dtype == mx.bfloat16 else array
     mx.eval(plain)
-    seen = np.asarray(memoryview(plain)) if plain.ndim else np.array(plain)
+    memory_of: Any = plain  # it has the buffer protocol, of which its type says nothing
+    seen = np.asarray(memoryview(memory_of))
     if contiguous or not array.size:
         copy = np.ascontiguousarray(seen)
         strides = tuple(int(np.prod(array.shape[i + 1 :])) for i in range(array.ndim))

@@ -156,8 +156,8 @@ def _race(found: FaultInC, name: str, other: Where | None) -> str:
     if not found.there.known and not found.shared:
         return f"{what}, which another thread {done}{at}: a race; nothing orders threadgroups"
     memory = "mem_threadgroup" if found.shared else "mem_device"
-    who = _position(found.there.thread) if found.there.known else "of the same SIMD-group"
-    return f"{what}, which thread {who} {done}{at}: a race; no barrier with mem_flags::{memory} lies between"
+    who = f"thread {_position(found.there.thread)}" if found.there.known else "another thread of its SIMD-group"
+    return f"{what}, which {who} {done}{at}: a race; no barrier with mem_flags::{memory} lies between"
 
 
 def _barrier(found: FaultInC, _: str, other: Where | None) -> str:
