@@ -1,0 +1,68 @@
+"""Makes C++ of a kernel in Metal. Nearly all of it is C++ already; metal/metal.h knows the rest.
+
+Lines stay where they are, so that what a compiler or the runtime says of a line is true of the kernel's own text.
+"""
+
+import re
+
+from .signature import ATTRIBUTES, Signature
+
+SOURCE, HEADER = "kernel-source", "kernel-header"  # the names of the two texts, for a compiler
+
+# `threadgroup float tile[8][8], rest;` and not `threadgroup float* p = ...;`: a variable, and no pointer to one.
+_TYPE = r"(?:const\s+)?(?:metal::)?[A-Za-z_]\w*(?:\s*<[^;{}()]*?>)?"
+_ONE = r"[A-Za-z_]\w*(?:\s*\[[^;{}\]]*\])*"
+_SHARED = re.compile(rf"\bthreadgroup\s+(?P<type>{_TYPE})\s+(?P<all>{_ONE}(?:\s*,\s*{_ONE})*)\s*;")
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<metal_\w+>", re.MULTILINE)  # all of it is there already
+_NAME = re.compile(r"[A-Za-z_]\w*")
+# A number with a point or an exponent is a float in Metal, which has no double.
+_REAL = re.compile(r"(?<![\w.])(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?(?![\w.])")
+
+_ENTRY = """
+extern "C" __attribute__((visibility("default"), no_sanitize("thread")))
+void simulator_entry(void** b, const simulator::Thread* me) {{
+    const simulator::Thread& t = *me;
+    [[maybe_unused]] auto three = [](simulator::Three v) {{ return metal::vec<unsigned, 3>(v.x, v.y, v.z); }};
+    [[maybe_unused]] auto volume = [](simulator::Three v) {{ return v.x * v.y * v.z; }};
+    (void)t, (void)b;
+    {name}{values}({arguments});
+}}
+"""
+
+
+def translated(made: Signature, source: str, header: str) -> str:
+    """A file in C++ with a function `simulator_entry`, which runs one thread of the kernel."""
+    heads = [f"{'const ' * p.reads_only}{p.type} {p.name}" for p in made.parameters]
+    heads += [f"{ATTRIBUTES[name][0]} {name}" for name in made.attributes]
+    values = [
+        f"{'*' * p.type.endswith('&')}({_pointer(p.type, p.reads_only)})b[{i}]" for i, p in enumerate(made.parameters)
+    ]
+    values += [ATTRIBUTES[name][1] for name in made.attributes]
+    body = f"{made.template_head}static void {made.name}({', '.join(heads)}) {{\n"
+    body += f'#line 1 "{SOURCE}"\n{in_cpp(source)}\n#line 1 "behind the kernel"\n}}\n'
+    entry = _ENTRY.format(name=made.name, values=made.template_values, arguments=", ".join(values))
+    return (
+        f'#pragma GCC poison double\n#line 1 "{HEADER}"\n{in_cpp(header)}\n#line 1 "before the kernel"\n{body}{entry}'
+    )
+
+
+def in_cpp(text: str) -> str:
+    """A piece of Metal in C++: its floats, and its variables in threadgroup memory."""
+    return _SHARED.sub(_declared, _REAL.sub(lambda found: found[0] + "f", _INCLUDE.sub("", text)))
+
+
+def _pointer(kind: str, reads_only: bool) -> str:
+    return f"{'const ' * reads_only}{kind[:-1]}*"
+
+
+def _declared(found: re.Match[str]) -> str:
+    """A static variable for each, and a reference to it by the name that the kernel gave it."""
+    made = []
+    for one in re.split(r",(?![^\[]*\])", found["all"]):
+        name = _NAME.search(one)
+        assert name is not None
+        extents = re.sub(r"\[([^\]]*)\]", r"[(\1)]", one[name.end() :].strip())  # a bare `>` would end the type
+        kind = f"metal::Shared<std::type_identity_t<{found['type']}>{extents}>"
+        variable = f"simulator_{name[0]}"
+        made.append(f'static {kind} {variable}; auto& {name[0]} = {variable}.declare("{name[0]}");')
+    return " ".join(made) + "\n" * (found[0].count("\n") - "".join(made).count("\n"))

@@ -1,0 +1,15 @@
+"""Kernels that tests compile are kept for the session, away from those of the machine."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of this session's own, unless one is named."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "METAL_SIMULATOR_CACHE" not in os.environ:
+            patch.setenv("METAL_SIMULATOR_CACHE", str(tmp_path_factory.mktemp("metal")))
+        yield

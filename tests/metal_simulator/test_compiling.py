@@ -1,0 +1,45 @@
+"""Kernels are compiled once, kept by their content, and thrown away when there are too many."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from metal_simulator import NoCompiler, compiling
+
+from .right.elementwise import AXPY
+
+
+def libraries() -> set[Path]:
+    return set(compiling.folder().glob("[0-9a-f]*.so"))
+
+
+def test_a_kernel_is_compiled_once():
+    AXPY.run()
+    before = libraries()
+    AXPY.run()
+    assert libraries() == before
+    AXPY.run(AXPY.source + "// another text")
+    assert len(libraries() - before) == 1
+
+
+def test_the_oldest_go_when_there_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(compiling, "MOST_KEPT", 4)
+    for i in range(6):
+        (tmp_path / f"{i}.so").touch()
+        os.utime(tmp_path / f"{i}.so", (i, i))
+    compiling._throw_old_away(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["3.so", "4.so", "5.so"]
+
+
+def test_says_which_compiler_does_not_run(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("METAL_SIMULATOR_CXX", "no-such-compiler")
+    with pytest.raises(NoCompiler, match="no-such-compiler does not run"):
+        AXPY.run()
+
+
+def test_says_how_to_get_a_compiler(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("METAL_SIMULATOR_CXX", raising=False)
+    with pytest.raises(NoCompiler, match="install one: "):
+        AXPY.run()
