@@ -3,9 +3,8 @@
     pdm run python benches/decode.py [--quick] [--llama-python PYTHON]
 
 All have the shape of Qwen3-0.6B, random weights in 4 bits, and take turns on one CPU, each in a process of its own
-(`decode_engines.py`). Then come the stages of our engine and the others on the model that comes with the course, which
-is kept as `progression.json` for the book, and what 8-bit activations do to its perplexity. On a quiet machine, for some
-minutes.
+(`decode_engines.py`). Then come our stages and the others on the model that comes with the course, kept for the book as
+`progression.json`, and what 8-bit activations do to its perplexity. On a quiet machine, for some minutes.
 
 mlx-lm and llama-cpp-python are used where they are installed: `pdm run dev-setup` brings mlx-lm, and `pip install
 llama-cpp-python gguf`, in any environment, which --llama-python then names, takes some minutes. Where llama.cpp is
@@ -60,9 +59,8 @@ def main() -> None:
     found["bandwidth"] = bandwidth()
     stages = progression.measure(None, True, quick=options.quick, budget=inf, llama_python=options.llama_python)
     perplexities = subprocess.check_output([sys.executable, str(HERE / "int8_perplexity.py")])
-    found["embedded"] = {
-        row["name"]: row["tokens/s"] for row in stages["rows"] if row.get("turns") and "recorded" not in row
-    }
+    taken = [row for row in stages["rows"] if "turns" in row and "recorded" not in row]
+    found["embedded"] = {row["name"]: row["tokens/s"] for row in taken}
     found["embedded"] |= json.loads(perplexities)
     bars = list(against_the_bars(found))
     for row in bars:

@@ -74,4 +74,4 @@ def llama_cpp(engine: Engine, prompt: list[int], stack: ExitStack, python: str) 
         written, taken = process.tell(write=count, prompt=len(prompt), limit=limit)
         return written, taken
 
-    return f"{process.title}, random weights of the same shape", write
+    return f"{process.title}, random weights", write

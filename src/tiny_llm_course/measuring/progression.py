@@ -157,8 +157,8 @@ def _recorded(name: str, checkpoint: Checkpoint) -> Row:
     if checkpoint.folder != EMBEDDED_MODEL or not RECORD.is_file():
         return {}
     record = json.loads(RECORD.read_text(encoding="utf-8"))
-    row: Row = next((row for row in record["rows"] if row["name"] == name and "tokens/s" in row), {})
-    return {"recorded": {"date": record["date"], "machine": record["machine"]}} | row
+    here = {"recorded": {"date": record["date"], "machine": record["machine"]}}
+    return next((here | row for row in record["rows"] if row["name"] == name and "tokens/s" in row), {})
 
 
 def _allowed(engines: Mapping[str, Engine], bandwidth: float, offset: int) -> list[Row]:

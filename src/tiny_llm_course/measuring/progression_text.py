@@ -33,15 +33,13 @@ def times(row: Row, rows: Sequence[Row]) -> str:
 
 
 def about(row: Row, tokens: int) -> str:
-    """What it is, and how its figure differs from those that are medians of several turns, taken here."""
+    """What it is, and whether its figure was taken elsewhere, or of less text."""
     notes = []
     if recorded := row.get("recorded"):
         day = datetime.date.fromisoformat(recorded["date"])
         notes.append(f"recorded on {day.day} {day:%B} {day.year}, {recorded['machine']['processor']}")
     if row.get("tokens", tokens) < tokens:
         notes.append(f"its first {row['tokens']} tokens")
-    if row.get("turns", 0) == 1:
-        notes.append("measured once")
     return f"{row['about']} ({'; '.join(notes)})" if notes else str(row["about"])
 
 
@@ -69,5 +67,7 @@ def lines_of(found: dict[str, Any], width: int) -> list[str]:
         marks[at : at + len(words)] = words
     lines += [f"{'':{left}}{''.join(axis)}", f"{'':{left}}{''.join(marks).rstrip()}", ""]
     lines += [f"{row['name']:{left}}{about(row, found['tokens'])}" for row in measured(rows)]
+    once = [row["name"] for row in rows if row.get("turns") == 1]
+    medians = f"Measured once, others several times: {', '.join(once)}." if once else "Medians of several turns."
     where = f"Memory: {number(found['bandwidth'] / 1e9)} GB/s, measured by {found['how']}."
-    return [*lines, "", where, in_words(found["machine"])]
+    return [*lines, "", medians, where, in_words(found["machine"])]

@@ -32,4 +32,4 @@ def _read(found: dict[str, Any]) -> list[tuple[str, str, float, str]]:
     """Of each row that was measured its name, its kind, its number, and that in words."""
     rows = measured(found["rows"])
     paces = [(row, row["tokens/s"], times(row, rows)) for row in rows]
-    return [(row["name"], row["kind"], pace, number(pace) + (f" = {x}" if x else "")) for row, pace, x in paces]
+    return [(row["name"], row["kind"], pace, number(pace) + (f" ({x})" if x else "")) for row, pace, x in paces]

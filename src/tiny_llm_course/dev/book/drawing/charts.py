@@ -54,7 +54,8 @@ def decade_bars(
     bottom = tall * len(values)
     for power in range(low, high + 1):
         x = place(10.0**power)
-        canvas.path([(x, 0), (x, bottom)], "axis")
+        for i in range(len(values)):  # between the words, not through them
+            canvas.path([(x, tall * i + FONT + 4), (x, tall * i + FONT + 20)], "axis")
         anchor = "start" if power == low else "end" if power == high else "middle"
         canvas.text(x, bottom + SMALL + 5, words(10.0**power), "small mono", anchor)
     canvas.text(width, bottom + 2 * SMALL + 10, unit, "small", "end")
