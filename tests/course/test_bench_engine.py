@@ -101,6 +101,15 @@ def test_packed_weights_are_seen(how, bits, group_size):
     assert kept(Packed(how, table), 128, 40) == Kept(2, None, 64, 2)
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_tables_of_positions_are_not_taken_for_scales(before):
+    """RoPE's have a row for each position, and there may be as many as tokens."""
+    model = Packed("attribute", *mx.quantize(mx.random.normal((40, 128)), 64, 4))
+    model.norm = mx.ones(128)
+    rope = [mx.ones((40, 4)), mx.ones((40, 16))]
+    assert kept([rope, model] if before else [model, rope], 128, 40) == Kept(4, 4, 64, 4)
+
+
 # The picture
 
 

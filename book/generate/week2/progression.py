@@ -1,4 +1,4 @@
-"""The week as one picture, from its record: how fast each stage writes, how fast other engines, and what limits them."""
+"""The week as one picture, from its record: how fast each stage writes, other engines, and what memory allows."""
 
 import datetime
 import json
@@ -16,7 +16,7 @@ def generated_parts(course: Course) -> Parts:
     """The picture, and below it what each bar is, and where it was measured."""
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     caption = (
-        f"The same {found['tokens']} tokens, written by each. Each mark is ten times as far as the one before; in "
+        f"The same {found['tokens']} tokens, written by each. At each mark the scale is ten times as far; in "
         "brackets, how many times as fast as the first. Filled: our stages. Hollow: other engines. A line: what memory "
         "allows, if every byte of the weights and the cache comes from it once for each token."
     )
