@@ -11,7 +11,7 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, redirect_stdout
 from typing import Any
 
@@ -54,10 +54,11 @@ def measure(
         prompt = first.encode(WORDS)
         count = min(QUICK if quick else TOKENS, first.context_length - len(prompt))
         writers = {name: _writer(engine, prompt) for name, engine in engines.items()}
-        for name, start in {
+        others: dict[str, Callable[[], tuple[str, Writer]]] = {
             "mlx-lm": lambda: mlx_lm(first, prompt),
             "llama.cpp": lambda: llama_cpp(first, prompt, stack, llama_python),
-        }.items():
+        }
+        for name, start in others.items():
             rows[name] = {"name": name, "kind": "peer"}
             try:
                 rows[name]["about"], writers[name] = start()
