@@ -27,7 +27,7 @@ def test_every_stage_is_held_to_the_same_work(stage):
     assert found["title"] == f"models/tiny-qwen3, stage {stage}"
     assert [(row["step"], row["flops"]) for row in found["rows"]] == [("prefill 1", 9511936), ("prefill 8", 69013504)]
     for row in found["rows"]:
-        assert 0 < row["least"] < row["seconds"]
+        assert row["least"] > 0  # a small model is in the caches, and may be faster than memory allows
         assert max(row["bandwidth"], row["rate"]) == pytest.approx(row["least"] / row["seconds"])
     if found["storage"] == "weights in float32":
         # All weights once, tied to the head; the row of one token; and its keys and values, read and written.

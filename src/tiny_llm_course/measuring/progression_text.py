@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,8 +67,10 @@ def lines_of(found: dict[str, Any], width: int) -> list[str]:
         axis[at] = "┴"
         marks[at : at + len(words)] = words
     lines += [f"{'':{left}}{''.join(axis)}", f"{'':{left}}{''.join(marks).rstrip()}", ""]
-    lines += [f"{row['name']:{left}}{about(row, found['tokens'])}" for row in measured(rows)]
+    for row in measured(rows):
+        words = textwrap.wrap(about(row, found["tokens"]), max(20, width - left))
+        lines += [f"{name:{left}}{line}" for name, line in zip([row["name"], *[""] * len(words)], words, strict=False)]
     once = [row["name"] for row in rows if row.get("turns") == 1]
-    medians = f"Measured once, others several times: {', '.join(once)}." if once else "Medians of several turns."
+    medians = f"Measured once: {', '.join(once)}." if once else "Medians of several turns."
     where = f"Memory: {number(found['bandwidth'] / 1e9)} GB/s, measured by {found['how']}."
     return [*lines, "", medians, where, in_words(found["machine"])]
