@@ -54,7 +54,7 @@ struct Arranged {
 static void rows(const Arranged& x, const uint32_t* packed, const void* scales, const void* biases, float* y, int first,
                  int last, int inputs, int group_size, int scale_type) {
   const int words = inputs / PER_WORD, groups = inputs / group_size;
-  std::vector<float> scaled(groups + LANES);  // of one row; and zeros, as the last block may have fewer groups
+  OwnLines scaled(groups + LANES);  // of one row; and zeros, as the last block may have fewer groups
   for (int64_t o = first; o < last; ++o) {
     const uint32_t* row = packed + o * words;
     const float added =

@@ -45,7 +45,7 @@ extern "C" void matvec_int8(const float* x, const uint32_t* packed, const void* 
   const Rounded rounded(x, inputs, group_size);
   const int words = inputs / PER_WORD, groups = inputs / group_size, whole = words / LANES;  // whole blocks
   pool().run(outputs, std::max(16, outputs / 32), [&](int first, int last) {
-    std::vector<float> scaled(groups + LANES);  // of one row, each with the scale of x; and zeros
+    OwnLines scaled(groups + LANES);  // of one row, each with the scale of x; and zeros
     for (int64_t o = first; o < last; ++o) {
       const uint32_t* row = packed + o * words;
       const float added = prepare_scales(scales, biases, scale_type, o, groups, rounded.scales.data(),
@@ -55,11 +55,12 @@ extern "C" void matvec_int8(const float* x, const uint32_t* packed, const void* 
         const Ints dot = dot_of_words(word, rounded.values.data() + block * BLOCK);
         total += __builtin_convertvector(dot, Floats) * scales_of_block(scaled.data(), block, group_size);
       };
-      for (int block = 0; block < whole; ++block) {
-        __builtin_prefetch(row + block * LANES + 512);
-        add(block, load<Words>(row + block * LANES));
+      int block = 0;
+      for (; block + LINE <= whole; block += LINE) {
+        __builtin_prefetch(row + block * LANES + AHEAD);
+        for (int i = block; i < block + LINE; ++i) add(i, load<Words>(row + i * LANES));
       }
-      if (words > whole * LANES) add(whole, words_of_block(row + whole * LANES, words - whole * LANES));
+      for (; block * LANES < words; ++block) add(block, words_of_block(row + block * LANES, words - block * LANES));
       y[o] = sum(total) + added;
     }
   });
