@@ -32,7 +32,7 @@ struct Rounded {
       const float inverse = largest > 0 ? 127 / largest : 0;
       for (int i = g * group_size; i < (g + 1) * group_size; ++i) {
         const int place = i % BLOCK / 2 + (i % 2) * BLOCK / 2;
-        values[i / BLOCK * BLOCK + place] = int8_t(std::lrint(x[i] * inverse));
+        values[i / BLOCK * BLOCK + place] = int8_t(nearest(x[i] * inverse));
       }
     }
   }
@@ -55,12 +55,11 @@ extern "C" void matvec_int8(const float* x, const uint32_t* packed, const void* 
         const Ints dot = dot_of_words(word, rounded.values.data() + block * BLOCK);
         total += __builtin_convertvector(dot, Floats) * scales_of_block(scaled.data(), block, group_size);
       };
-      int block = 0;
-      for (; block + LINE <= whole; block += LINE) {
-        __builtin_prefetch(row + block * LANES + AHEAD);
-        for (int i = block; i < block + LINE; ++i) add(i, load<Words>(row + i * LANES));
+      for (int block = 0; block < whole; ++block) {
+        if (block % LINE == 0) __builtin_prefetch(row + block * LANES + 512);
+        add(block, load<Words>(row + block * LANES));
       }
-      for (; block * LANES < words; ++block) add(block, words_of_block(row + block * LANES, words - block * LANES));
+      if (words > whole * LANES) add(whole, words_of_block(row + whole * LANES, words - whole * LANES));
       y[o] = sum(total) + added;
     }
   });
