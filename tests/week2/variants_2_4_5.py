@@ -85,8 +85,8 @@ known.change(
 )
 known.change(
     "one-row-of-scales-for-all",
-    ("std::vector<float> scaled(groups + LANES);  // of one row, each with the scale of x; and zeros", ""),
-    ("pool().run(", "std::vector<float> scaled(groups + LANES);\npool().run("),
+    ("OwnLines scaled(groups + LANES);  // of one row, each with the scale of x; and zeros", ""),
+    ("pool().run(", "OwnLines scaled(groups + LANES);\npool().run("),
     fact="all threads keep the scales of their row in one place",
     question="Two threads prepare the scales of different rows. Whose does a third line of code read?",
 )

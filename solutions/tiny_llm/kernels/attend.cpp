@@ -9,13 +9,21 @@
 
 #include "lanes.h"
 
+/// Asks memory for as many numbers as N registers hold: on the way through N rows, bit by bit, for N rows that follow.
+template <int N>
+inline void ask_for(const float* numbers) {
+  for (int i = 0; i < N * LANES; i += 16) __builtin_prefetch(numbers + i);
+}
+
 /// The products of a query with N keys, one after another in memory: N sums grow side by side, and none waits.
 template <int N>
 inline void compare(const float* query, const float* keys, int dims, float scale, float* scores) {
   Floats sums[N] = {};
   int d = 0;
-  for (; d + LANES <= dims; d += LANES)
+  for (; d + LANES <= dims; d += LANES) {
+    ask_for<N>(keys + N * (2 * dims + d));
     for (int n = 0; n < N; ++n) sums[n] += load(query + d) * load(keys + n * dims + d);
+  }
   for (int n = 0; n < N; ++n) scores[n] = scale * (sum(sums[n]) + dot(query + d, keys + n * dims + d, dims - d));
 }
 
@@ -24,6 +32,7 @@ template <int N>
 inline void gather(const float* weights, const float* values, int dims, float* seen) {
   int d = 0;
   for (; d + LANES <= dims; d += LANES) {
+    ask_for<N>(values + N * (2 * dims + d));
     Floats sum = load(seen + d);
     for (int n = 0; n < N; ++n) sum += weights[n] * load(values + n * dims + d);
     store(seen + d, sum);

@@ -42,10 +42,14 @@ struct Arranged {
 
   Arranged(const float* x, int inputs, int group_size)
       : values((inputs + BLOCK - 1) / BLOCK * BLOCK), sums(inputs / group_size), ones(sums.size(), 1.0f) {
-    for (int i = 0; i < inputs; ++i) {
-      const int block = i / BLOCK, lane = i % BLOCK / PER_WORD, digit = i % PER_WORD;
-      values[block * BLOCK + digit * LANES + lane] = x[i];
-      sums[i / group_size] += x[i];
+    for (int g = 0; g < inputs / group_size; ++g) {
+      float sum = 0;
+      for (int i = g * group_size; i < (g + 1) * group_size; ++i) {
+        const int block = i / BLOCK, lane = i % BLOCK / PER_WORD, digit = i % PER_WORD;
+        values[block * BLOCK + digit * LANES + lane] = x[i];
+        sum += x[i];
+      }
+      sums[g] = sum;
     }
   }
 };
@@ -54,7 +58,7 @@ struct Arranged {
 static void rows(const Arranged& x, const uint32_t* packed, const void* scales, const void* biases, float* y, int first,
                  int last, int inputs, int group_size, int scale_type) {
   const int words = inputs / PER_WORD, groups = inputs / group_size;
-  std::vector<float> scaled(groups + LANES);  // of one row; and zeros, as the last block may have fewer groups
+  OwnLines scaled(groups + LANES);  // of one row; and zeros, as the last block may have fewer groups
   for (int64_t o = first; o < last; ++o) {
     const uint32_t* row = packed + o * words;
     const float added =

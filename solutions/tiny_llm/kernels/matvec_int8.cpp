@@ -32,7 +32,7 @@ struct Rounded {
       const float inverse = largest > 0 ? 127 / largest : 0;
       for (int i = g * group_size; i < (g + 1) * group_size; ++i) {
         const int place = i % BLOCK / 2 + (i % 2) * BLOCK / 2;
-        values[i / BLOCK * BLOCK + place] = int8_t(std::lrint(x[i] * inverse));
+        values[i / BLOCK * BLOCK + place] = int8_t(nearest(x[i] * inverse));
       }
     }
   }
@@ -45,7 +45,7 @@ extern "C" void matvec_int8(const float* x, const uint32_t* packed, const void* 
   const Rounded rounded(x, inputs, group_size);
   const int words = inputs / PER_WORD, groups = inputs / group_size, whole = words / LANES;  // whole blocks
   pool().run(outputs, std::max(16, outputs / 32), [&](int first, int last) {
-    std::vector<float> scaled(groups + LANES);  // of one row, each with the scale of x; and zeros
+    OwnLines scaled(groups + LANES);  // of one row, each with the scale of x; and zeros
     for (int64_t o = first; o < last; ++o) {
       const uint32_t* row = packed + o * words;
       const float added = prepare_scales(scales, biases, scale_type, o, groups, rounded.scales.data(),
@@ -56,7 +56,7 @@ extern "C" void matvec_int8(const float* x, const uint32_t* packed, const void* 
         total += __builtin_convertvector(dot, Floats) * scales_of_block(scaled.data(), block, group_size);
       };
       for (int block = 0; block < whole; ++block) {
-        __builtin_prefetch(row + block * LANES + 512);
+        if (block % LINE == 0) __builtin_prefetch(row + block * LANES + 512);
         add(block, load<Words>(row + block * LANES));
       }
       if (words > whole * LANES) add(whole, words_of_block(row + whole * LANES, words - whole * LANES));

@@ -11,6 +11,7 @@
 
 constexpr int PER_WORD = 8;              // weights in 32 bits
 constexpr int BLOCK = PER_WORD * LANES;  // weights in one register of words
+constexpr int LINE = 16 / LANES;         // registers of words in a cache line of 64 bytes
 
 // What scales and biases are made of: `scale_type` is 0, 1 or 2.
 typedef float Float32;

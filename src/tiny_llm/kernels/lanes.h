@@ -57,12 +57,17 @@ inline float dot(const float* a, const float* b, int n) {
   return sum(total) + rest;
 }
 
+/// The nearest whole number, up to 4 million. Adding 1.5 * 2^23 leaves no room for a fraction: it rounds.
+template <class Number>
+inline Number nearest(Number x) {
+  return (x + 12582912.0f) - 12582912.0f;
+}
+
 /// e to the power of each lane, to 2e-7 of it; of less than -87 it is about 1e-38, and more than 88 counts as 88.
 inline Floats exp(Floats x) {
   x = x < all(-87.0f) ? all(-87.0f) : x;
   x = x > all(88.0f) ? all(88.0f) : x;
-  // x = n ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 leaves no room for a fraction: it rounds.
-  const Floats n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
+  const Floats n = nearest(x * 1.44269504f);  // x = n ln 2 + r with |r| <= ln 2 / 2
   // ln 2 comes in two parts, so that n times the first is exact.
   const Floats r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
   Floats series = all(1.0f / 5040);

@@ -32,7 +32,7 @@ struct Rounded {
       const float inverse = largest > 0 ? 127 / largest : 0;
       for (int i = g * group_size; i < (g + 1) * group_size; ++i) {
         const int place = i % BLOCK / 2 + (i % 2) * BLOCK / 2;
-        values[i / BLOCK * BLOCK + place] = int8_t(std::lrint(x[i] * inverse));
+        values[i / BLOCK * BLOCK + place] = int8_t(nearest(x[i] * inverse));
       }
     }
   }

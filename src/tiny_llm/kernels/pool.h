@@ -3,6 +3,23 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <vector>
+
+/// Floats, zeros at first, that a thread writes again and again: no cache line of theirs has anything else in it. If it
+/// had something that another thread needs, the line would travel between their cores each time.
+class OwnLines {
+ public:
+  explicit OwnLines(int64_t floats) : lines(floats / Line::FLOATS + 1) {}
+  float* data() { return lines[0].numbers; }
+  float& operator[](int64_t i) { return data()[i]; }
+
+ private:
+  struct alignas(128) Line {  // two of 64 bytes, which processors like to fetch together; Apple's are of 128
+    static constexpr int FLOATS = 32;
+    float numbers[FLOATS];
+  };
+  std::vector<Line> lines;
+};
 
 #if defined(WATCHED)  // by the checks: one chunk after another, and what each of them touches is compared
 
@@ -29,7 +46,6 @@ inline Pool& pool(int = 0) {
 #include <condition_variable>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #if defined(__x86_64__)
 inline void pause_briefly() { __builtin_ia32_pause(); }
@@ -87,7 +103,8 @@ class Pool {
     void (*call)(void*, int, int);
     void* body;
     int count, chunk;
-    std::atomic<int> next{0}, left{0};
+    alignas(128) std::atomic<int> next{0};  // written by all: not in a line with what is only read
+    alignas(128) std::atomic<int> left{0};
   };
 
   static void work_on(Job& job) {

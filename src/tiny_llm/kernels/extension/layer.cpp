@@ -45,7 +45,7 @@ void run_layer(const Layer& layer, const float* x, float* y, int batch, int leng
   const int rows = batch * length, dims = layer.head_dim, group = layer.heads / layer.kv_heads;
   const int64_t hidden = layer.hidden, width = layer.width;
   const int64_t q_size = layer.heads * dims, kv_size = layer.kv_heads * dims, qkv_size = q_size + 2 * kv_size;
-  std::vector<float> normed(rows * hidden), qkv(rows * qkv_size), attended(rows * q_size), product(rows * hidden),
+  OwnLines normed(rows * hidden), qkv(rows * qkv_size), attended(rows * q_size), product(rows * hidden),
       gate_up(rows * 2 * width), gated(rows * width);
   for (auto* kept : {&cache.keys, &cache.values}) {
     kept->resize(batch * layer.kv_heads);
