@@ -1,6 +1,6 @@
 """Which of the engines runs that the days have built: the one that is named, or the furthest that is there."""
 
-from ..course.nouns import Stage
+from ..course.nouns import Stage, Task
 from ..course.registry import UsageError, load_course
 from ..course.requirements import in_words, missing
 from ..learner import progress
@@ -31,6 +31,14 @@ def runnable(solution: bool) -> list[Stage]:
     first, *others = load_course().stages()
     there = [stage for stage in others if not missing(stage.requires) and (solution or all(map(_done, stage.needs)))]
     return [first, *there]
+
+
+def unproven(stage: Stage) -> tuple[Task, ...]:
+    """The learner's parts of a stage that are not Python and have not passed: what they do wrong no exception says."""
+    course = load_course()
+    used = {task for need in stage.needs for task in (*course.needs(need), need)}
+    tasks = (task for task in course.tasks() if task.id in used and not task.target.is_python)
+    return tuple(task for task in tasks if not progress.done(task))
 
 
 def _done(task_id: str) -> bool:
