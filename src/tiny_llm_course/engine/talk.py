@@ -159,7 +159,7 @@ def note_code(engine: Engine) -> None:
         note(f"⇢ on the reference, as you have borrowed them: {in_brief(engine.borrowed)}")
     if engine.unproven:
         names = " ".join(task.id for task in engine.unproven)
-        note(f"Not passed: {names}. A wrong kernel may crash or hang (Ctrl-\\ ends it). What is wrong: pdm run test {names}")
+        note(f"Not passed: {names}. A wrong kernel may crash, or hang until Ctrl-\\: pdm run test {names}")
 
 
 def nowhere_to_write(error: OSError) -> int:
