@@ -1,7 +1,7 @@
 """Known programs of task 2.4.3, all cores."""
 
 import mlx.core as mx
-from tests.week2.matrices import by, matrix
+from tests.week2.matrices import by, is_divided, matrix
 from tests.week2.variants_2_4_1 import product
 
 from tiny_llm_course.testkit.inputs import normals
@@ -41,6 +41,17 @@ def threads_no_scales(program):
     return by(program)(x, q, mx.zeros_like(scales), biases, 64)
 
 
+@known.probe()
+def threads_many_rows(program):
+    return mx.array([is_divided(program)])
+
+
+known.change(
+    "one-core",
+    ("pool().run(outputs, chunk,", "pool().run(outputs, outputs,"),
+    fact="one core computes all rows",
+    question="Into how many chunks does `run` cut the rows, and who takes the second one?",
+)
 known.change(
     "last-chunk-lost",
     ("pool().run(outputs, chunk,", "pool().run(outputs / chunk * chunk, chunk,"),

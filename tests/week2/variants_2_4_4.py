@@ -1,7 +1,7 @@
 """Known programs of task 2.4.4, a matrix times a few vectors."""
 
 import mlx.core as mx
-from tests.week2.matrices import by, matrix
+from tests.week2.matrices import by, is_divided, matrix
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
@@ -48,6 +48,17 @@ REST = """
     for (; t < tokens; ++t)
       tile<1>(x + int64_t(t) * inputs, panel.data(), inputs, y + int64_t(t) * outputs + first, outputs, columns);
 """
+@known.probe()
+def matmul_many_rows(program):
+    return mx.array([is_divided(program, 2)])
+
+
+known.change(
+    "one-core",
+    ("pool().run(panels, 1,", "pool().run(panels, panels,"),
+    fact="one core computes all rows",
+    question="Into how many chunks does `run` cut the rows, and who takes the second one?",
+)
 known.change(
     "tokens-left-over-lost",
     (REST, "\n\n"),

@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 import numpy as np
-from tests.week2.matrices import by, matrix
+from tests.week2.matrices import by, is_divided, matrix
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
@@ -44,6 +44,17 @@ def int8_one_number(program):
     return product(program, 5, 1, 32, 32)
 
 
+@known.probe()
+def int8_many_rows(program):
+    return mx.array([is_divided(program)])
+
+
+known.change(
+    "one-core",
+    ("pool().run(outputs, std::max(16, outputs / 32),", "pool().run(outputs, outputs,"),
+    fact="one core computes all rows",
+    question="Into how many chunks does `run` cut the rows, and who takes the second one?",
+)
 known.change(
     "no-biases",
     ("sum(total) + added", "sum(total)"),

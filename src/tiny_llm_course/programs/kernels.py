@@ -34,6 +34,7 @@ AT_ONCE = 2  # compilers
 KEPT = ROOT / ".tiny-llm" / "kernels"  # what is built, by its content
 _fast = False
 _timed = False
+_chunks = 0  # of the last checked call
 _caught: set[tuple[str, str]] = set()  # those that have done wrong: no more of them is run unchecked
 _let_through: set[tuple[str, str]] = set()  # texts and functions that a checked call has found nothing wrong with
 
@@ -102,7 +103,11 @@ def run(package: str, source: Path, function: str, arguments: Sequence[Any]) -> 
     may = _timed or (_fast and not parts.is_exchanged(package, file))
     checked = not may or (text, function) not in _let_through - _caught
     fresh = [Fresh(a.shape, a.dtype) if type(a).__name__ == "Result" else a for a in arguments]
-    made, fault = library(Source(text, source), checked).call(function, fresh)
+    called = library(Source(text, source), checked)
+    made, fault = called.call(function, fresh)
+    if checked:
+        global _chunks
+        _chunks = called.chunks
     if fault and fault.thrown is not None:
         raise RuntimeError(fault.thrown)
     if fault:
@@ -110,6 +115,11 @@ def run(package: str, source: Path, function: str, arguments: Sequence[Any]) -> 
         raise KernelFault(fault)
     _let_through.add((text, function))
     return made
+
+
+def chunks() -> int:
+    """Into how many chunks the last checked call has divided its largest loop; 0 if it has divided none."""
+    return _chunks
 
 
 @cache
