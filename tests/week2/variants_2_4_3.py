@@ -59,6 +59,12 @@ known.change(
     question="33 rows in chunks of 16: who computes row 32?",
 )
 known.change(
+    "no-least-chunk",
+    ("outputs / 32 > 16 ? outputs / 32 : 16", "outputs / 32"),
+    fact="a chunk of a small matrix has 0 rows",
+    question="What is 17 / 32 in whole numbers?",
+)
+known.change(
     "from-the-first-row",
     ("y, first, last,", "y, 0, last,"),
     fact="every chunk begins at row 0",

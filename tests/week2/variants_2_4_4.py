@@ -48,6 +48,8 @@ REST = """
     for (; t < tokens; ++t)
       tile<1>(x + int64_t(t) * inputs, panel.data(), inputs, y + int64_t(t) * outputs + first, outputs, columns);
 """
+
+
 @known.probe()
 def matmul_many_rows(program):
     return mx.array([is_divided(program, 2)])
