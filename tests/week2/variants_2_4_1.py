@@ -57,6 +57,13 @@ known.change(
     question="A row has three groups. How many biases are that, and where do they lie?",
 )
 known.change(
+    "sums-run-on",
+    ("float total = 0;", "float total = 0, dot = 0, sum = 0;"),
+    ("float dot = 0, sum = 0;", ""),
+    fact="a group's sums begin with those of the groups before it",
+    question="Two sums belong to a group. What do they hold when the next one begins?",
+)
+known.change(
     "no-bias",
     (" + number_at(biases, o * groups + g, scale_type) * sum", ""),
     fact="the biases are left out",
