@@ -67,13 +67,13 @@ known.change(
 known.change(
     "from-the-first-row",
     ("y, first, last,", "y, 0, last,"),
-    fact="every chunk begins at row 0",
+    fact="row 0 of y is written by every chunk, and not by the first one alone",
     question="Which row of y does the second chunk write first, and who has written it?",
 )
 known.change(
     "to-the-last-row",
     ("y, first, last,", "y, first, outputs,"),
-    fact="every chunk goes on to the last row",
+    fact="a chunk goes on beyond its own end, into rows of the next one",
     question="Which row of y does the first chunk write last, and who else writes it?",
 )
 known.change(
@@ -84,8 +84,8 @@ known.change(
         "rows(arranged, packed, scales, biases, some.data() - first, first, last, inputs, group_size, scale_type);\n"
         "for (int o = first; o < last; ++o) y[o] = some[o - first];",
     ),
-    fact="all chunks keep what they compute in one buffer, at the same places, before it goes to y",
-    question="Two threads write the first number of that buffer. Whose does y get?",
+    fact="all chunks write to a variable or buffer that they share, beside y",
+    question="Two threads write its first number. Whose does the next line of code read?",
 )
 known.change(
     "scales-taken-for-float32",

@@ -92,8 +92,8 @@ known.change(
     "one-panel-for-all",
     ("std::vector<float> panel(int64_t(inputs) * WIDTH);", ""),
     ("const int panels =", "std::vector<float> panel(int64_t(inputs) * WIDTH);\nconst int panels ="),
-    fact="all threads unpack into one panel",
-    question="Two threads unpack different rows. Which of them does the panel hold?",
+    fact="all chunks write to a variable or buffer that they share, such as one panel for all",
+    question="Two threads unpack different rows into a panel. Which of them does it hold?",
 )
 known.change(
     "last-panel-lost",

@@ -98,7 +98,7 @@ known.change(
     "one-row-of-scales-for-all",
     ("std::vector<float> scaled(groups + LANES);  // of one row, each with the scale of x; and zeros", ""),
     ("pool().run(", "std::vector<float> scaled(groups + LANES);\npool().run("),
-    fact="all threads keep the scales of their row in one place",
+    fact="all chunks write to a variable or buffer that they share, such as one place for the scales of a row",
     question="Two threads prepare the scales of different rows. Whose does a third line of code read?",
 )
 known.accepted_change("chunks of eight rows", ("std::max(16, outputs / 32)", "8"))
