@@ -37,6 +37,7 @@ class Report(ctypes.Structure):
         ("count", ctypes.c_int64),
         ("chunk", ctypes.c_int64),
         ("other_chunk", ctypes.c_int64),
+        ("chunks", ctypes.c_int64),
         ("other_touched", ctypes.c_int32),
         ("depth", ctypes.c_int32),
         ("at", ctypes.c_void_p),

@@ -39,6 +39,7 @@ class Library:
     def __init__(self, path: Path, source: Source) -> None:
         self._path, self._source = path, source
         self._functions = source.functions
+        self.chunks = 0  # of the largest loop of the last call; 0 of a fast build
         self._library = ctypes.CDLL(str(path), ctypes.RTLD_LOCAL)
         self._library.watch_add.restype = ctypes.c_void_p
         self._library.watch_add.argtypes = [ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int32, ctypes.c_int32]
@@ -63,6 +64,7 @@ class Library:
             passed = [self._pass(i, *pair, buffers) for i, pair in enumerate(zip(parameters, arguments, strict=True))]
             pointers = (ctypes.c_void_p * len(passed))(*map(ctypes.addressof, passed))
             report = self._library.watch_run(self._library[f"watched_{name}"], pointers).contents
+            self.chunks = report.chunks
             for address, array in buffers:
                 ctypes.memmove(array.ctypes.data, address, array.nbytes)
         finally:

@@ -131,7 +131,7 @@ def test_the_engine_runs_on_it(checkpoint):
             for solution in ([], ["--solution", "--stage", "week1"])
         )
         assert (mine.returncode, mine.stdout) == (0, ours.stdout)
-        assert mine.stderr.startswith(f"{ON_REFERENCE}1.1.1, 1.1.2, ")
+        assert mine.stderr.startswith(f"{ON_REFERENCE}1\n")
         assert "⇢" not in ours.stderr
 
 

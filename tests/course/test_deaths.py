@@ -38,6 +38,11 @@ def test_of_two_threads_of_the_learners_the_one_that_ran_counts_then_the_oldest(
     assert trace_of(f"Current t{threads[1:]}", LEARNER).frames[0].startswith("src/tiny_llm/basics.py:1")
 
 
+def test_lines_that_are_given_and_only_call_a_kernel_are_not_the_learners():
+    call = f'  File "{LEARNER}/kernels/native.py", line 39 in matvec_scalar\n'
+    assert trace_of(f"Thread 0x01 (most recent call first):\n{call}", LEARNER) == Trace()
+
+
 def test_a_result_that_is_computed_after_the_learners_code_has_returned():
     trace = trace_of(f"Thread 0x01 (most recent call first):\n{IN_CHECK}", LEARNER)
     assert trace == Trace(computing=True)

@@ -104,6 +104,20 @@ def test_the_fast_build_has_guard_zones_and_tells_signals():
     assert outcome('throw std::runtime_error("no");', checked=False)[1] == "throws no"
 
 
+def test_what_a_thread_of_the_pool_throws_is_thrown_by_run():
+    thrown = LOOP.replace("BODY", 'throw std::runtime_error("from a thread");')
+    for checked in (True, False):
+        assert outcome(f"pool(3);\n{thrown}" if not checked else thrown, checked)[1] == "throws from a thread"
+
+
+def test_it_is_known_into_how_many_chunks_a_loop_is_divided():
+    for code, chunks in ((COPY, 0), (LOOP.replace("BODY", "y[i] = x[i];"), 3)):
+        source = Source(TEXT.replace("CODE", code), FILE)
+        library = Library(build(source, compiler(), KEPT, True), source)
+        library.call("trial", [np.arange(6, dtype=np.float32), Fresh((6,)), 6])
+        assert library.chunks == chunks
+
+
 def test_what_does_not_compile_is_told_in_the_file_s_lines():
     with pytest.raises(DoesNotCompile, match=r"trial\.cpp:6:\d+: error: 'z' was not declared"):
         outcome("y[0] = z;")

@@ -10,6 +10,7 @@ import pytest
 from tiny_llm_course.course.nouns import Stage, Target
 from tiny_llm_course.course.registry import Course, UsageError, load_course
 from tiny_llm_course.course.requirements import missing
+from tiny_llm_course.course.selection import in_brief
 from tiny_llm_course.engine import stages
 from tiny_llm_course.engine.engine import Sampling, load_engine
 from tiny_llm_course.learner import progress
@@ -79,6 +80,21 @@ def test_its_own_class_and_function_are_what_runs(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(stages, "choose", lambda name, solution: missing)
     with pytest.raises(LearnerError, match=r"qwen3\.py defines no Quick"):
         load_engine(None, solution=True, dtype="float32")
+
+
+def test_a_kernel_that_is_not_started_is_said_before_anything_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a stub in C++ throws would end the process."""
+    monkeypatch.setattr(stages, "missing", lambda words: ())
+    monkeypatch.setattr(progress, "borrowed_tasks", tuple)
+    with pytest.raises(LearnerError, match=r"^not started: 2\.4\.2 .*, src/tiny_llm/kernels/matvec\.cpp:\d+ \(with"):
+        load_engine(None, solution=False, dtype="float32", stage="cpu-kernel")
+
+
+def test_what_is_borrowed_is_named_in_brief() -> None:
+    tasks = load_course().tasks()
+    assert in_brief(tasks[:3]) == "1.1.1, 1.1.2, 1.1.3"
+    assert in_brief(tasks[:5]) == "1.1, 1.2.1"
+    assert in_brief(tasks) == ", ".join(str(week.number) for week in load_course().weeks)
 
 
 HERE = [stage for stage in load_course().stages() if not missing(stage.requires)]

@@ -3,7 +3,9 @@
 import mlx.core as mx
 import numpy as np
 
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.kernels import chunks_of
 from tiny_llm_course.testkit.rounding import exact
 
 BITS, PER_WORD = 4, 8
@@ -41,3 +43,15 @@ def product64(x, q, scales, biases, group_size, *, r=exact):
     """x @ W.T, with W = scale * q + bias."""
     scale, bias = (np.repeat(each, group_size, axis=-1) for each in (scales, biases))
     return r(x @ r(r(scale * q) + bias).T)
+
+
+def is_divided(kernel, *tokens):
+    """Whether a product with 1,030 rows is cut into chunks, so that several cores can compute it."""
+    return chunks_of(by(kernel), normals(6)(*tokens, 32), *matrix(6, 1030, 32, 32), 32) > 1
+
+
+def divides(kernel, *tokens):
+    """Check that it is."""
+    if not is_divided(kernel, *tokens):
+        lines = ("expected  pool().run with two chunks or more", "got       one chunk, or no pool().run")
+        raise CheckFailed(Finding(Kind.VALUES, "one core computes all rows", lines, "float32, 1030 rows of 32", 1030))

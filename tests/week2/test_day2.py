@@ -436,7 +436,7 @@ def turned(bandwidth, rate, work, most, words, swept=False):
 @pytest.mark.parametrize(("fixed", "each"), [(40, 0), (40, 1), (0, 1), (39, 0), (1000, 0), (40, 10)], ids=str)
 def test_task_4_roofline_turn(fixed, each):
     """Work of n has 8 n FLOPs, and a number of bytes that is fixed, or grows with it, or both."""
-    for most in (1, 10, 11, 20):
+    for most in (0, 1, 10, 11, 20):
         turned(2.0, 8.0, lambda n: (8 * n, fixed + each * n), most, f"FLOPs 8 n, bytes {fixed} + {each} n")
 
 

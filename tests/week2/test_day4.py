@@ -10,7 +10,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from tests.week1.formulas import softmax64
-from tests.week2.matrices import BITS, by, matrix, product64, unpacked
+from tests.week2.matrices import BITS, by, divides, matrix, product64, unpacked
 
 from tiny_llm.kernels import native
 from tiny_llm_course.testkit.agreement import agrees, compare
@@ -178,6 +178,10 @@ def test_task_3_threads_formula(group_size, scales):
     right(native.matvec_threads, 3, 37, 3 * group_size, group_size, scales)
 
 
+def test_task_3_threads_several_chunks():
+    divides(native.matvec_threads)
+
+
 def test_task_3_threads_biases_alone():
     biases_alone(native.matvec_threads)
 
@@ -221,6 +225,10 @@ def test_task_4_matmul_tiles(tokens):
 @by_group
 def test_task_4_matmul_formula(group_size, scales):
     right(native.matmul, 4, 19, 3 * group_size, group_size, scales, tokens=(7,))
+
+
+def test_task_4_matmul_several_chunks():
+    divides(native.matmul, 2)
 
 
 def test_task_4_matmul_one_weight():
@@ -272,6 +280,10 @@ def test_task_5_int8_rows(outputs):
 @pytest.mark.parametrize("inputs", [32, 96, 160, 1056])
 def test_task_5_int8_last_block(inputs):
     agrees(by(native.matvec_int8), product64, whole(3, inputs, 32), *matrix(3, 3, inputs, 32), 32, seed=3)
+
+
+def test_task_5_int8_several_chunks():
+    divides(native.matvec_int8)
 
 
 def test_task_5_int8_biases_alone():

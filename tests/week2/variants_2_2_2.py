@@ -107,6 +107,21 @@ known.change(
     question="Which rows of the table does x[tokens] look at?",
 )
 known.change(
+    "tied-rows-unread",
+    (
+        "matrix(step.batch * step.length, c.hidden_size)",
+        "(0 if c.tie_word_embeddings else matrix(step.batch * step.length, c.hidden_size))",
+    ),
+    fact="of a tied embedding no rows are read beside the head",
+    question="The head comes last. Where do the vectors come from with which the step begins?",
+)
+known.change(
+    "rows-as-floats",
+    ("matrix(step.batch * step.length, c.hidden_size)", "step.batch * step.length * c.hidden_size * storage.size"),
+    fact="the embedding's rows are counted as floats, also where the table is packed",
+    question="What lies in memory of a row of a packed table?",
+)
+known.change(
     "tied-head-unread",
     (
         "+ matrix(c.vocab_size, c.hidden_size)",

@@ -157,6 +157,12 @@ known.change(
     question="How does what the heads give come back to the size of the stream?",
 )
 known.change(
+    "square-output-projection",
+    ("c.hidden_size * (2 * queries + 2 * keys)", "c.hidden_size * (queries + 2 * keys + c.hidden_size)"),
+    fact="attention's output projection is E x E",
+    question="How many numbers do all heads give together: E, or H * D?",
+)
+known.change(
     "keys-for-each-head",
     ("(2 * queries + 2 * keys)", "4 * queries"),
     fact="the projections of keys and values are as large as that of queries",

@@ -15,7 +15,7 @@ def over_all(program, ask):
     return mx.array([ask(program(*limits), *work) for limits in MACHINES for work in WORK])
 
 
-def turns(program, fixed, each, mosts=(1, 4, 10, 11, 20)):
+def turns(program, fixed, each, mosts=(0, 1, 4, 10, 11, 20)):
     roof = program(2.0, 8.0)
     found = [roof.turn(lambda n: (8 * n, fixed + each * n), most) for most in mosts]
     return mx.array([-1.0 if n is None else float(n) for n in found])
@@ -165,6 +165,18 @@ known.change(
     ("range(1, most + 1)", "range(1, most)"),
     fact="turn does not look at n = most",
     question="Is most one of the sizes that n may have?",
+)
+known.change(
+    "one-at-least",
+    ("range(1, most + 1)", "range(1, max(most, 1) + 1)"),
+    fact="turn looks at n = 1 even where most is 0",
+    question="Which sizes are there from 1 to 0?",
+)
+known.change(
+    "powers-of-two",
+    ("for n in range(1, most + 1) if", "for n in [2**k for k in range(most.bit_length())] if"),
+    fact="turn looks at powers of two alone",
+    question="Work turns at n = 5. Do you ever ask there?",
 )
 known.change(
     "last-before",

@@ -99,6 +99,12 @@ known.change(
     question="How many places apart do two numbers of 8 bits stand?",
 )
 known.change(
+    "through-float32",
+    ("mx.sum(apart << shifts, axis=-1)", "mx.sum(apart * 2.0 ** shifts.astype(mx.float32), axis=-1).astype(mx.uint32)"),
+    fact="words are put together in float32, which does not hold all of their bits",
+    question="How many of the 32 bits of a whole number does a float32 keep?",
+)
+known.change(
     "one-place-short",
     ("apart << shifts", "apart << (shifts // bits * (bits - 1))"),
     fact="neighbours in a word overlap by a bit",

@@ -52,6 +52,12 @@ known.change(
     question="After a word is shifted down, which of its bits belong to the number?",
 )
 known.change(
+    "always-four-bits-kept",
+    ("(2**bits - 1)", "15"),
+    fact="of a number of 8 bits the lower four are kept",
+    question="Which mask lets 8 bits through?",
+)
+known.change(
     "mask-a-bit-short",
     ("(2**bits - 1)", "(2 ** (bits - 1) - 1)"),
     fact="the highest bit of each number is lost",

@@ -51,6 +51,19 @@ known.change(
     question="Weight 0 of a row and weight 64, in groups of 64: which scale is whose?",
 )
 known.change(
+    "first-group's-bias",
+    ("number_at(biases, o * groups + g, scale_type)", "number_at(biases, o * groups, scale_type)"),
+    fact="all groups of a row have the bias of its first one",
+    question="A row has three groups. How many biases are that, and where do they lie?",
+)
+known.change(
+    "sums-run-on",
+    ("float total = 0;", "float total = 0, dot = 0, sum = 0;"),
+    ("float dot = 0, sum = 0;", ""),
+    fact="a group's sums begin with those of the groups before it",
+    question="Two sums belong to a group. What do they hold when the next one begins?",
+)
+known.change(
     "no-bias",
     (" + number_at(biases, o * groups + g, scale_type) * sum", ""),
     fact="the biases are left out",

@@ -42,6 +42,12 @@ known.change(
     question="Of the word 0x21, which weight is 1, the first or the second?",
 )
 known.change(
+    "from-the-first-row",
+    ("y[o] =", "y[o - first] ="),
+    fact="the first row of each part goes to y[0]",
+    question="Rows 16 to 31 are asked for. Where in y does row 16 belong?",
+)
+known.change(
     "no-scales",
     ("dot * scales_of_block(scaled.data(), block, group_size)", "dot"),
     fact="the scales are left out",

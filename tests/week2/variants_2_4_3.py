@@ -1,7 +1,7 @@
 """Known programs of task 2.4.3, all cores."""
 
 import mlx.core as mx
-from tests.week2.matrices import by, matrix
+from tests.week2.matrices import by, is_divided, matrix
 from tests.week2.variants_2_4_1 import product
 
 from tiny_llm_course.testkit.inputs import normals
@@ -41,6 +41,17 @@ def threads_no_scales(program):
     return by(program)(x, q, mx.zeros_like(scales), biases, 64)
 
 
+@known.probe()
+def threads_many_rows(program):
+    return mx.array([is_divided(program)])
+
+
+known.change(
+    "one-core",
+    ("pool().run(outputs, chunk,", "pool().run(outputs, outputs,"),
+    fact="one core computes all rows",
+    question="Into how many chunks does `run` cut the rows, and who takes the second one?",
+)
 known.change(
     "last-chunk-lost",
     ("pool().run(outputs, chunk,", "pool().run(outputs / chunk * chunk, chunk,"),
@@ -48,15 +59,21 @@ known.change(
     question="33 rows in chunks of 16: who computes row 32?",
 )
 known.change(
+    "no-least-chunk",
+    ("outputs / 32 > 16 ? outputs / 32 : 16", "outputs / 32"),
+    fact="a chunk of a small matrix has 0 rows",
+    question="What is 17 / 32 in whole numbers?",
+)
+known.change(
     "from-the-first-row",
     ("y, first, last,", "y, 0, last,"),
-    fact="every chunk begins at row 0",
+    fact="row 0 of y is written by every chunk, and not by the first one alone",
     question="Which row of y does the second chunk write first, and who has written it?",
 )
 known.change(
     "to-the-last-row",
     ("y, first, last,", "y, first, outputs,"),
-    fact="every chunk goes on to the last row",
+    fact="a chunk goes on beyond its own end, into rows of the next one",
     question="Which row of y does the first chunk write last, and who else writes it?",
 )
 known.change(
@@ -67,8 +84,8 @@ known.change(
         "rows(arranged, packed, scales, biases, some.data() - first, first, last, inputs, group_size, scale_type);\n"
         "for (int o = first; o < last; ++o) y[o] = some[o - first];",
     ),
-    fact="all chunks keep what they compute in one buffer, at the same places, before it goes to y",
-    question="Two threads write the first number of that buffer. Whose does y get?",
+    fact="all chunks write to a variable or buffer that they share, beside y",
+    question="Two threads write its first number. Whose does the next line of code read?",
 )
 known.change(
     "scales-taken-for-float32",

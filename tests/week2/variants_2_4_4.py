@@ -1,7 +1,7 @@
 """Known programs of task 2.4.4, a matrix times a few vectors."""
 
 import mlx.core as mx
-from tests.week2.matrices import by, matrix
+from tests.week2.matrices import by, is_divided, matrix
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
@@ -48,6 +48,19 @@ REST = """
     for (; t < tokens; ++t)
       tile<1>(x + int64_t(t) * inputs, panel.data(), inputs, y + int64_t(t) * outputs + first, outputs, columns);
 """
+
+
+@known.probe()
+def matmul_many_rows(program):
+    return mx.array([is_divided(program, 2)])
+
+
+known.change(
+    "one-core",
+    ("pool().run(panels, 1,", "pool().run(panels, panels,"),
+    fact="one core computes all rows",
+    question="Into how many chunks does `run` cut the rows, and who takes the second one?",
+)
 known.change(
     "tokens-left-over-lost",
     (REST, "\n\n"),
@@ -79,8 +92,8 @@ known.change(
     "one-panel-for-all",
     ("std::vector<float> panel(int64_t(inputs) * WIDTH);", ""),
     ("const int panels =", "std::vector<float> panel(int64_t(inputs) * WIDTH);\nconst int panels ="),
-    fact="all threads unpack into one panel",
-    question="Two threads unpack different rows. Which of them does the panel hold?",
+    fact="all chunks write to a variable or buffer that they share, such as one panel for all",
+    question="Two threads unpack different rows into a panel. Which of them does it hold?",
 )
 known.change(
     "last-panel-lost",

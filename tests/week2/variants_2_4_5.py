@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 import numpy as np
-from tests.week2.matrices import by, matrix
+from tests.week2.matrices import by, is_divided, matrix
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
@@ -44,6 +44,17 @@ def int8_one_number(program):
     return product(program, 5, 1, 32, 32)
 
 
+@known.probe()
+def int8_many_rows(program):
+    return mx.array([is_divided(program)])
+
+
+known.change(
+    "one-core",
+    ("pool().run(outputs, std::max(16, outputs / 32),", "pool().run(outputs, outputs,"),
+    fact="one core computes all rows",
+    question="Into how many chunks does `run` cut the rows, and who takes the second one?",
+)
 known.change(
     "no-biases",
     ("sum(total) + added", "sum(total)"),
@@ -87,7 +98,7 @@ known.change(
     "one-row-of-scales-for-all",
     ("OwnLines scaled(groups + LANES);  // of one row, each with the scale of x; and zeros", ""),
     ("pool().run(", "OwnLines scaled(groups + LANES);\npool().run("),
-    fact="all threads keep the scales of their row in one place",
+    fact="all chunks write to a variable or buffer that they share, such as one place for the scales of a row",
     question="Two threads prepare the scales of different rows. Whose does a third line of code read?",
 )
 known.accepted_change("chunks of eight rows", ("std::max(16, outputs / 32)", "8"))

@@ -63,7 +63,7 @@ inline void tile(const float* x, const float* panel, int inputs, float* y, int o
   for (int t = 0; t < TOKENS; ++t) std::memcpy(y + int64_t(t) * outputs, sums[t], sizeof(float) * columns);
 }
 
-/// x: tokens x inputs, y: tokens x outputs, float32; W as `quantized.h` says.
+/// x: tokens x inputs, y: tokens x outputs, float32; W as `quantized.h` says. All cores share the rows of W.
 extern "C" void matmul(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
                        int tokens, int outputs, int inputs, int group_size, int scale_type) {
   // --- your code: matmul

@@ -83,7 +83,9 @@ static void rows(const Arranged& x, const uint32_t* packed, const void* scales, 
 extern "C" void matvec_simd(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
                             int outputs, int inputs, int group_size, int scale_type) {
   const Arranged arranged(x, inputs, group_size);
-  rows(arranged, packed, scales, biases, y, 0, outputs, inputs, group_size, scale_type);
+  const int half = outputs / 2;  // in two parts: `rows` may be asked for any, as task 2.4.3 does
+  rows(arranged, packed, scales, biases, y, 0, half, inputs, group_size, scale_type);
+  rows(arranged, packed, scales, biases, y, half, outputs, inputs, group_size, scale_type);
 }
 
 /// The same on all cores.

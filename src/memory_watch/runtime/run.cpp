@@ -36,6 +36,7 @@ struct Report {
     int64_t index;  // of the element; of an own block, of the byte
     int64_t count;  // elements that are not written
     int64_t chunk, other_chunk;
+    int64_t chunks;  // of the loop that has most of them
     int32_t other_touched;
     int32_t depth;
     const void* at;
@@ -299,6 +300,7 @@ void leave() {
 
 // A loop whose chunks may run at the same time. Each has a thread, so that what is thread_local is its own.
 extern "C" void watch_chunks(int64_t chunks, void (*body)(void*, int64_t), void* context) {
+    report.chunks = std::max(report.chunks, chunks);
     if (chunk_now >= 0 || !lane) {  // a loop within a chunk, or in a thread of the kernel's own
         for (int64_t i = 0; i < chunks; ++i) body(context, i);
         return;

@@ -44,6 +44,7 @@ inline Pool& pool(int = 0) {
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 
@@ -96,6 +97,7 @@ class Pool {
     wait_until([&] { return job.left.load(std::memory_order_acquire) == 0; });
     current.store(nullptr);
     wait_until([&] { return inside.load() == 0; });
+    if (job.thrown) std::rethrow_exception(job.thrown);
   }
 
  private:
@@ -105,6 +107,8 @@ class Pool {
     int count, chunk;
     alignas(128) std::atomic<int> next{0};  // written by all: not in a line with what is only read
     alignas(128) std::atomic<int> left{0};
+    std::atomic<bool> failed{false};
+    std::exception_ptr thrown;
   };
 
   static void work_on(Job& job) {
@@ -112,7 +116,11 @@ class Pool {
       const int first = job.next.fetch_add(job.chunk, std::memory_order_relaxed);
       if (first >= job.count) return;
       const int last = std::min(job.count, first + job.chunk);
-      job.call(job.body, first, last);
+      try {
+        job.call(job.body, first, last);
+      } catch (...) {  // what leaves a thread would end the process: `run` throws it instead
+        if (!job.failed.exchange(true)) job.thrown = std::current_exception();
+      }
       job.left.fetch_sub(last - first, std::memory_order_acq_rel);
     }
   }

@@ -61,7 +61,7 @@ def generate_with(
         sampling = dataclasses.replace(sampling, seed=SEED)
     note = talk.note if sys.stderr.isatty() else lambda line: None
     breaker = broken.Breaker(prepared(**{**engine, "stage": stage.name}), prompt, most, sampling, note)
-    talk.note_borrowed(breaker.engine)
+    talk.note_code(breaker.engine)
     found = breaker.compare(task, chosen.name)
     _show(task, chosen, found)
     say()

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from ..paths import BOOK, REGISTRY, ROOT, TESTS, typed
-from .nouns import Day, Task
+from .nouns import Day, Target, Task
 from .registry import UsageError, load_course
 
 SHARED = re.compile(r"^from tests\.(\w+)\.(\w+) import", re.MULTILINE)
@@ -50,6 +50,11 @@ def bench_path(day: Day) -> Path:
 def record_path(day: Day) -> Path:
     """What our own code took in that measurement."""
     return bench_path(day).with_suffix(".json")
+
+
+def files_that_call(package: Path) -> set[Path]:
+    """The files of a package through which kernels are called: given, so their lines are not the learner's."""
+    return {package / Target.parse(week.calls).file for week in load_course().weeks if week.calls}
 
 
 def _of_week(folder: Path, week: int, name: str) -> Path:

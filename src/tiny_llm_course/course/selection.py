@@ -70,3 +70,16 @@ def by_day(tasks: Sequence[Task]) -> list[tuple[Day, list[Task]]]:
     for task in tasks:
         grouped.setdefault((task.week, task.day), []).append(task)
     return [(load_course().day_of(grouped[key][0]), grouped[key]) for key in sorted(grouped)]
+
+
+def in_brief(tasks: Sequence[Task]) -> str:
+    """The names that stand for just these tasks, in the order of the course: a week, a day or a task, as `1, 2.1`."""
+    chosen, names = set(tasks), []
+    for week in load_course().weeks:
+        days = {day.name: set(day.tasks) for day in week.days}
+        if set().union(*days.values()) <= chosen:
+            names.append(str(week.number))
+            continue
+        for name, own in days.items():
+            names += [name] if own <= chosen else sorted(task.id for task in own & chosen)
+    return ", ".join(names)

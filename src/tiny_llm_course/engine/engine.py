@@ -17,7 +17,7 @@ from ..checkpoints.checkpoint import Checkpoint, load_checkpoint
 from ..course.nouns import Target
 from ..course.registry import UsageError, load_course, with_commands
 from ..grading.build import must_be_built
-from ..grading.outside_tests import learners_code
+from ..grading.outside_tests import learners_code, must_be_started
 from ..learner import progress
 from ..paths import EMBEDDED_MODEL, LEARNER, ROOT, SOLUTION
 from ..programs import borrowing
@@ -73,7 +73,9 @@ class Engine:
         self.checkpoint = checkpoint
         self.package = SOLUTION if solution else LEARNER
         self.borrowed = () if solution else progress.borrowed_tasks()
+        self.unproven = () if solution else stages.unproven(self.stage)
         self.package_name = SOLUTION_NAME if solution else "tiny_llm"
+        must_be_started(self.unproven, self.package)
         must_be_built([load_course().task(task) for task in self.stage.needs], self.package)
         if solution:
             load_solution()

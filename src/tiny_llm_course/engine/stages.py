@@ -1,6 +1,6 @@
 """Which of the engines runs that the days have built: the one that is named, or the furthest that is there."""
 
-from ..course.nouns import Stage
+from ..course.nouns import Stage, Task
 from ..course.registry import UsageError, load_course
 from ..course.requirements import in_words, missing
 from ..learner import progress
@@ -45,3 +45,11 @@ def lacking(stage: Stage, solution: bool) -> str:
 def undone(stage: Stage, solution: bool) -> list[str]:
     """The ids of the tasks that it stands on and that have not passed; the solution has done them all."""
     return [task for task in stage.needs if not solution and not progress.done(load_course().task(task))]
+
+
+def unproven(stage: Stage) -> tuple[Task, ...]:
+    """The learner's parts of a stage that are not Python and have not passed: what they do wrong no exception says."""
+    course = load_course()
+    used = {task for need in stage.needs for task in (*course.needs(need), need)}
+    tasks = (task for task in course.tasks() if task.id in used and not task.target.is_python)
+    return tuple(task for task in tasks if not progress.done(task))

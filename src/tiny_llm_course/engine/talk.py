@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from ..checkpoints.chat_template import render_chat
 from ..course.registry import UsageError
+from ..course.selection import in_brief
 from ..terminal.screen import columns, say
 from ..terminal.streamed import Flow
 from .engine import Answer, Engine, Sampling
@@ -31,7 +32,7 @@ def generate(engine: Engine, prompt: str, max_tokens: int | None, sampling: Samp
     """
     answer = engine.answer(engine.encode(prompt), max_tokens, engine.sampler(sampling))
     try:
-        note_borrowed(engine)
+        note_code(engine)
         show(begun(answer, prompt, stops=max_tokens is None))
         note(answer.summary())
     except OSError as error:
@@ -52,7 +53,7 @@ def chat(engine: Engine, max_tokens: int | None, sampling: Sampling) -> int:
     try:
         if on_terminal():
             note(f"{engine.checkpoint.folder.resolve().name}. {HELP}")
-        note_borrowed(engine)
+        note_code(engine)
         for line in lines():
             match line.strip():
                 case "":
@@ -152,10 +153,13 @@ def note(line: str) -> None:
     say(line, dim=True, err=True)
 
 
-def note_borrowed(engine: Engine) -> None:
-    """Say what of the learner's engine is not the learner's."""
+def note_code(engine: Engine) -> None:
+    """Say what of the learner's engine is not the learner's, and what of it may end the process or hang."""
     if engine.borrowed:
-        note(f"⇢ on the reference, as you have borrowed them: {', '.join(task.id for task in engine.borrowed)}")
+        note(f"⇢ on the reference, as you have borrowed them: {in_brief(engine.borrowed)}")
+    if engine.unproven:
+        names = " ".join(task.id for task in engine.unproven)
+        note(f"Not passed: {names}. A wrong kernel may crash, or hang until Ctrl-\\: pdm run test {names}")
 
 
 def nowhere_to_write(error: OSError) -> int:

@@ -58,13 +58,16 @@ def build_for(
 
 
 def must_be_built(tasks: Sequence[Task], package: Path) -> None:
-    """Build what running some tasks of a package needs; of what is borrowed, the solution's too.
+    """Build what running some tasks of a package needs; the solution's, too, if Python that is borrowed uses it.
 
     Raises:
         LearnerError: it cannot be built.
     """
-    lent = any(task.id in progress.borrowed() for task in tasks)
-    for finding in build_for(tasks, [package, *[SOLUTION] * (lent and package != SOLUTION)], alone=False).values():
+    # A borrowed part in another language is built into the learner's package.
+    lent = [] if package == SOLUTION else [task for task in progress.borrowed_tasks() if task.target.is_python]
+    used = {each for task in tasks for each in (*load_course().needs(task.id), task.id)}
+    found = build_for(tasks, [package], alone=False)
+    for finding in (found or build_for([task for task in lent if task.id in used], [SOLUTION], alone=False)).values():
         raise LearnerError("\n  ".join([finding.headline, *finding.lines]))
 
 

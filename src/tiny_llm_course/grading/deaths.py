@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from ..course.findings import Finding, Kind, shortened
-from ..course.places import module_of, module_path
+from ..course.places import files_that_call, module_of, module_path
 from ..paths import COURSE, ROOT, TESTS
 
 SIGNALS = {
@@ -41,9 +41,11 @@ def trace_of(text: str, package: Path) -> Trace:
     text = re.sub(r"\\(?:x\w{2}|u\w{4}|U\w{8})", _unescaped, text)
     threads = re.split(r"^(?=(?:Current thread|Thread) )", text, flags=re.MULTILINE)
     threads = [t for t in threads if t.startswith("Current")] + [t for t in threads[::-1] if t.startswith("Thread")]
+    given = files_that_call(package)
     for thread in threads:
-        lines = re.findall(r'^  File "(.*)", line (\d+) in (.*)$', thread, re.MULTILINE)[::-1]
-        own = [(Path(file), number, name) for file, number, name in lines if Path(file).is_relative_to(package)]
+        found = re.findall(r'^  File "(.*)", line (\d+) in (.*)$', thread, re.MULTILINE)[::-1]
+        lines = [(Path(file), number, name) for file, number, name in found]
+        own = [line for line in lines if line[0].is_relative_to(package) and line[0] not in given]
         if own:
             places = [f"{file.relative_to(ROOT).as_posix()}:{number}" for file, number, _ in own]
             # The code is missing if the file has changed since.

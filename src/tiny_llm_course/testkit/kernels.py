@@ -21,3 +21,9 @@ def fast(kernel: Callable[..., Any]) -> Callable[..., Any]:
             return kernel(*args, **kwargs)
 
     return faster
+
+
+def chunks_of(kernel: Callable[..., Any], *args: Any) -> int:
+    """Into how many chunks a kernel divides its largest loop; below 2, one core does all of it."""
+    kernel(*args)
+    return kernels.chunks()

@@ -1,6 +1,10 @@
 // --- given
 #include "primitives.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
 #include <stdexcept>
 
 #include "mlx/allocator.h"
@@ -21,9 +25,19 @@ class OnCpu : public mx::Primitive {
 
  protected:
   /// Lets MLX's thread for this stream run `work`, after what was given to it before. The arrays stay alive till then.
+  /// Nobody catches what is thrown in that thread, so it is said here, once, and the result is NaN.
   template <class Work>
-  void later(Work work) {
-    mx::cpu::get_command_encoder(stream()).dispatch(std::move(work));
+  void later(const mx::array& y, Work work) {
+    auto run = [work = std::move(work), y = mx::array::unsafe_weak_copy(y)]() mutable {
+      try {
+        work();
+      } catch (const std::exception& error) {
+        static std::atomic<bool> said{false};
+        if (!said.exchange(true)) std::fprintf(stderr, "A kernel has thrown: %s\n", error.what());
+        std::fill_n(y.data<float>(), y.size(), std::nanf(""));
+      }
+    };
+    mx::cpu::get_command_encoder(stream()).dispatch(std::move(run));
   }
 };
 
@@ -49,7 +63,7 @@ class QuantizedMatmul : public OnCpu {
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
-    later([in = weak(inputs), out = weak(outputs), group = group_size, int8 = int8]() mutable {
+    later(outputs[0], [in = weak(inputs), out = weak(outputs), group = group_size, int8 = int8]() mutable {
       const Matrix w = matrix(in[1], in[2], in[3], group);
       multiply(w, in[0].data<float>(), out[0].data<float>(), int(in[0].size() / w.inputs), int8);
     });
@@ -75,7 +89,7 @@ class FusedLayer : public OnCpu {
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
-    later([in = weak(inputs), out = weak(outputs), set = settings]() mutable {
+    later(outputs[0], [in = weak(inputs), out = weak(outputs), set = settings]() mutable {
       auto floats = [&](int i) { return in[i].size() ? in[i].data<float>() : nullptr; };
       auto quantized = [&](int i) { return matrix(in[i], in[i + 1], in[i + 2], set.group_size); };
       Layer layer{};
