@@ -68,8 +68,8 @@ def lines_of(found: dict[str, Any], width: int) -> list[str]:
         marks[at : at + len(words)] = words
     lines += [f"{'':{left}}{''.join(axis)}", f"{'':{left}}{''.join(marks).rstrip()}", ""]
     for row in measured(rows):
-        words = textwrap.wrap(about(row, found["tokens"]), max(20, width - left))
-        lines += [f"{name:{left}}{line}" for name, line in zip([row["name"], *[""] * len(words)], words, strict=False)]
+        told = textwrap.wrap(about(row, found["tokens"]), max(20, width - left))
+        lines += [f"{name:{left}}{line}" for name, line in zip([row["name"], *[""] * len(told)], told, strict=False)]
     once = [row["name"] for row in rows if row.get("turns") == 1]
     medians = f"Measured once: {', '.join(once)}." if once else "Medians of several turns."
     where = f"Memory: {number(found['bandwidth'] / 1e9)} GB/s, measured by {found['how']}."
