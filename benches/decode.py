@@ -3,8 +3,8 @@
     pdm run python benches/decode.py [--quick] [--llama-python PYTHON]
 
 All have the shape of Qwen3-0.6B, random weights in 4 bits, and take turns on one CPU, each in a process of its own
-(`decode_engines.py`). Then come the stages of our engine and mlx-lm on the model that comes with the course, and what
-8-bit activations do to its perplexity. On a quiet machine, for some minutes.
+(`decode_engines.py`). Then come our stages and the others on the model that comes with the course, kept for the book as
+`progression.json`, and what 8-bit activations do to its perplexity. On a quiet machine, for some minutes.
 
 mlx-lm and llama-cpp-python are used where they are installed: `pdm run dev-setup` brings mlx-lm, and `pip install
 llama-cpp-python gguf`, in any environment, which --llama-python then names, takes some minutes. Where llama.cpp is
@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,17 @@ from tiny_llm_course.doctor import blas
 
 blas.load()  # before MLX is imported, as `generate` does
 
+from decode_engines import SHAPE  # noqa: E402
+
+from tiny_llm_course.measuring import progression  # noqa: E402
+from tiny_llm_course.measuring.llama import started  # noqa: E402
 from tiny_llm_course.measuring.machine import machine  # noqa: E402
-from tiny_llm_course.paths import ROOT, SOLUTION  # noqa: E402
+from tiny_llm_course.measuring.orders import Process  # noqa: E402
+from tiny_llm_course.measuring.peers import MODELS  # noqa: E402
+from tiny_llm_course.paths import SOLUTION  # noqa: E402
 
 HERE = Path(__file__).parent
 RECORD = Path(__file__).with_suffix(".json")
-MODELS = ROOT / ".tiny-llm" / "benches"
 TURNS, STEPS = 5, 12
 SHORT, LONG = 128, 2048
 # Bytes of Qwen3-0.6B in 4 bits that each token reads, with scales and biases in bfloat16: 0.5 + 4 / 64 a weight.
@@ -41,63 +47,42 @@ CACHE = 28 * 2 * 8 * 128 * 4  # of each token before, in float32
 BUSY = "while True: pass"
 
 
-class Engine:
-    """A process of `decode_engines.py`."""
-
-    def __init__(self, name: str, python: str) -> None:
-        folder = MODELS if name == "llama.cpp" else SOLUTION.parent
-        command = [python, str(HERE / "decode_engines.py"), name, str(folder)]
-        pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=quiet, text=True)
-        self.title = self._heard()
-
-    def tell(self, **order: int) -> float:
-        """Let it do something; the seconds that it took."""
-        assert self.process.stdin
-        print(json.dumps(order), file=self.process.stdin, flush=True)
-        return float(self._heard())
-
-    def _heard(self) -> Any:
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError("an engine has ended")
-        return json.loads(line)
-
-
 def main() -> None:
     """Measure, print the tables, and write the record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one turn each, to see that it runs; nothing is written")
     parser.add_argument("--llama-python", default=sys.executable, help="the Python that has llama-cpp-python")
     options = parser.parse_args()
-    MODELS.mkdir(parents=True, exist_ok=True)
     turns = 1 if options.quick else TURNS
     found: dict[str, Any] = {"date": datetime.date.today().isoformat(), "machine": machine()}
     found["tokens/s"] = large(turns, options.llama_python)
     found["bandwidth"] = bandwidth()
-    found["embedded"] = json.loads(
-        subprocess.check_output([sys.executable, str(HERE / "decode_embedded.py"), str(turns)])
-    )
+    stages = progression.measure(None, True, quick=options.quick, budget=inf, llama_python=options.llama_python)
+    perplexities = subprocess.check_output([sys.executable, str(HERE / "int8_perplexity.py")])
+    taken = [row for row in stages["rows"] if "turns" in row and "recorded" not in row]
+    found["embedded"] = {row["name"]: row["tokens/s"] for row in taken}
+    found["embedded"] |= json.loads(perplexities)
     bars = list(against_the_bars(found))
     for row in bars:
         print("{:<58} {:>9} {:>9}  {}".format(*row))
     if not options.quick:
-        RECORD.write_text(json.dumps(found | {"bars": bars}, indent=1) + "\n", encoding="utf-8")
+        for record, figures in ((RECORD, found | {"bars": bars}), (progression.RECORD, stages)):
+            record.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def large(turns: int, llama_python: str) -> dict[str, dict[str, float]]:
     """Tokens a second of each engine, by what it does: the median of all turns."""
-    engines: dict[str, Engine] = {}
+    engines: dict[str, Process] = {}
     for name in ("int8", "float", "llama.cpp", "mlx-lm"):
+        command = [sys.executable, str(HERE / "decode_engines.py"), name, str(SOLUTION.parent)]
         try:
-            engines[name] = Engine(name, llama_python if name == "llama.cpp" else sys.executable)
+            engines[name] = started(SHAPE, MODELS, llama_python) if name == "llama.cpp" else Process(command)
         except RuntimeError:
             print(f"{name} is not installed here: it is left out")
     ours = {name: engine for name, engine in engines.items() if name != "mlx-lm"}
     found: dict[str, dict[str, list[float]]] = {engine.title: {} for engine in engines.values()}
 
-    def measure(what: str, engines: dict[str, Engine], run: Callable[[Engine], float], tokens: int = 1) -> None:
+    def measure(what: str, engines: dict[str, Process], run: Callable[[Process], float], tokens: int = 1) -> None:
         for _ in range(turns):
             for engine in engines.values():
                 found[engine.title].setdefault(what, []).append(tokens / run(engine))
@@ -114,7 +99,7 @@ def large(turns: int, llama_python: str) -> dict[str, dict[str, float]]:
         measure(f"prefill {SHORT}", slow, lambda engine: engine.tell(prefill=4), 4)
         measure(f"decode at {SHORT}", slow, lambda engine: engine.tell(decode=1, context=4))
     for engine in engines.values():
-        engine.process.kill()
+        engine.end()
     medians = {title: {what: statistics.median(all_) for what, all_ in rows.items()} for title, rows in found.items()}
     for what in dict.fromkeys(what for rows in medians.values() for what in rows):
         print(what)

@@ -27,7 +27,7 @@ def test_every_stage_is_held_to_the_same_work(stage):
     assert found["title"] == f"models/tiny-qwen3, stage {stage}"
     assert [(row["step"], row["flops"]) for row in found["rows"]] == [("prefill 1", 9511936), ("prefill 8", 69013504)]
     for row in found["rows"]:
-        assert 0 < row["least"] < row["seconds"]
+        assert row["least"] > 0  # a small model is in the caches, and may be faster than memory allows
         assert max(row["bandwidth"], row["rate"]) == pytest.approx(row["least"] / row["seconds"])
     if found["storage"] == "weights in float32":
         # All weights once, tied to the head; the row of one token; and its keys and values, read and written.
@@ -99,6 +99,15 @@ def test_packed_weights_are_seen(how, bits, group_size):
     model = Packed(how, *mx.quantize(table, group_size, bits))
     assert kept(model, 128, 40) == Kept(2, bits, group_size, 2)
     assert kept(Packed(how, table), 128, 40) == Kept(2, None, 64, 2)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_tables_of_positions_are_not_taken_for_scales(before):
+    """RoPE's have a row for each position, and there may be as many as tokens."""
+    model = Packed("attribute", *mx.quantize(mx.random.normal((40, 128)), 64, 4))
+    model.norm = mx.ones(128)
+    rope = [mx.ones((40, 4)), mx.ones((40, 16))]
+    assert kept([rope, model] if before else [model, rope], 128, 40) == Kept(4, 4, 64, 4)
 
 
 # The picture

@@ -123,7 +123,7 @@ def test_a_mistake_is_one_line_and_what_to_type(typed, line, said):
 def test_without_a_command_all_are_listed_with_one_next_step(typed, line):
     code, out, err = typed(*shlex.split(line))
     assert (code, err) == (0, "")
-    names = re.findall(r"^  ([a-z]+) +[A-Z]", out, re.MULTILINE)
+    names = re.findall(r"^  ([a-z-]+) +[A-Z]", out, re.MULTILINE)
     assert sorted(names) == sorted(name for name, command in every_command() if not command.hidden)
     assert out.count("pdm run ") == 2, "in the usage, and the next step"
     assert out.endswith("  Where you are, and what to do next: pdm run status\n")

@@ -54,7 +54,7 @@ TYPED: dict[str, tuple[str, ...]] = {
     "reset 1.1.2 --yes": ("pdm run test 1.1.2",),
     "sync --dry-run": ("pdm run sync", "pdm run test 1.1.2"),
     "export 1.1 --format junit --out verdicts.xml": (),
-    "generate Once --solution --seed 1 --temp 0 --max-tokens 20": (),
+    "generate Once --solution --stage kv-cache --seed 1 --temp 0 --max-tokens 20": (),
     # Wrong use.
     "test --week 9 --day 1": (),
     "test 1.1.9": (),
@@ -90,7 +90,7 @@ TYPED: dict[str, tuple[str, ...]] = {
 # What leaves something behind; each of these has a checkout of its own.
 CHANGING = ("hint 1.1.2", "borrow 1.1.2 1.2", "return 1.2.1", "reset 1.1.2 --yes")
 # What needs a model: the course itself.
-WITH_A_MODEL = ("generate Once --solution --seed 1 --temp 0 --max-tokens 20",)
+WITH_A_MODEL = ("generate Once --solution --stage kv-cache --seed 1 --temp 0 --max-tokens 20",)
 # Its layout depends on the width: words may be left out, and none is cut without a sign.
 LAID_OUT = ("status", "status --all")
 

@@ -1,6 +1,8 @@
 """Which engine is run: by name, or the furthest that is there."""
 
 import dataclasses
+import importlib
+import typing
 
 import mlx.core as mx
 import pytest
@@ -72,7 +74,8 @@ def test_an_unknown_one_is_refused_with_those_that_there_are(two: set[str]) -> N
 def test_its_own_class_and_function_are_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     for stage in load_course().stages():
         engine = load_engine(None, solution=True, dtype="float32", stage=stage.name)
-        assert type(engine.model).__name__ == stage.model.name
+        made_by = vars(importlib.import_module(f"{SOLUTION_NAME}.{stage.model.module}"))[stage.model.name]
+        assert isinstance(engine.model, typing.get_type_hints(made_by).get("return", made_by))
     missing = dataclasses.replace(FIRST, model=Target("qwen3", "Quick"))
     monkeypatch.setattr(stages, "choose", lambda name, solution: missing)
     with pytest.raises(LearnerError, match=r"qwen3\.py defines no Quick"):

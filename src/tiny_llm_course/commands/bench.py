@@ -1,4 +1,4 @@
-"""`pdm run bench 1.1`: a day's measurement, on the learner's own code; `pdm run bench engine`: a whole engine."""
+"""`pdm run bench 1.1`: a day's measurement, on the learner's own code; `engine`, `--progression`: whole engines."""
 
 import sys
 from pathlib import Path
@@ -34,20 +34,22 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write the numbers there too.",
 )
-@click.option("--model", help="engine: a checkpoint's folder or Hub id (default: models/tiny-qwen3).")
+@click.option("--progression", is_flag=True, help="All stages that you have built, beside other engines.")
+@click.option("--model", help="Engines: a checkpoint's folder or Hub id (default: models/tiny-qwen3).")
 @click.option("--stage", help="engine: which of those you have built (default: the furthest).")
-@click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="engine: of the weights.")
+@click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="Engines: of the weights.")
 @click.option(
     "--svg",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
-    help="engine: draw the roofline there.",
+    help="Engines: draw the roofline or the progression there.",
 )
 def bench(
     name: str | None,
     solution: bool,
     quick: bool,
     file: Path | None,
+    progression: bool,
     model: str | None,
     stage: str | None,
     dtype: str | None,
@@ -55,9 +57,17 @@ def bench(
 ) -> int:
     """Measure what you have built on a day: time, memory or error. Without a day: what there is to measure.
 
-    `engine` measures a whole engine, beside what this machine's memory and arithmetic allow.
+    `engine` measures a whole engine, beside what this machine's memory and arithmetic allow; `--progression` all
+    stages, as they write the same text.
     """
     blas.load()
+    if progression:
+        if name or stage:
+            other = name or f"--stage {stage}"
+            raise UsageError(f"--progression is of all stages, so not with {other}: pdm run bench --progression")
+        from .bench_engine import bench_progression
+
+        return bench_progression({"model": model, "solution": solution, "dtype": dtype}, quick, file, svg)
     if name == "engine":
         from .bench_engine import bench_engine
 
@@ -95,6 +105,7 @@ def _list(known: "list[Measurement]") -> None:
     for measurement in known:
         say(f"  {measurement.name}  {measurement.title}")
     say("  engine  A whole engine, beside what this machine allows")
+    say("  --progression  All stages, beside other engines, in a minute")
     say()
     say(f"Your code: pdm run bench {known[0].name}; ours: pdm run bench {known[0].name} --solution")
 

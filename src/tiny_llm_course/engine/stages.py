@@ -29,8 +29,7 @@ def choose(name: str | None, solution: bool) -> Stage:
 def runnable(solution: bool) -> list[Stage]:
     """The first stage, and the others that this machine runs and, for the learner, whose tasks have passed."""
     first, *others = load_course().stages()
-    there = [stage for stage in others if not missing(stage.requires) and (solution or all(map(_done, stage.needs)))]
-    return [first, *there]
+    return [first, *(stage for stage in others if not lacking(stage, solution))]
 
 
 def unproven(stage: Stage) -> tuple[Task, ...]:
@@ -41,5 +40,16 @@ def unproven(stage: Stage) -> tuple[Task, ...]:
     return tuple(task for task in tasks if not progress.done(task))
 
 
-def _done(task_id: str) -> bool:
-    return progress.done(load_course().task(task_id))
+def lacking(stage: Stage, solution: bool) -> str:
+    """What it cannot run without and is not there, completing "needs ...": "" if nothing.
+
+    That is what this machine has not, or else the tasks that the learner has not done.
+    """
+    if absent := missing(stage.requires):
+        return in_words(absent)
+    return " and ".join(undone(stage, solution))
+
+
+def undone(stage: Stage, solution: bool) -> list[str]:
+    """The ids of the tasks that it stands on and that have not passed; the solution has done them all."""
+    return [task for task in stage.needs if not solution and not progress.done(load_course().task(task))]

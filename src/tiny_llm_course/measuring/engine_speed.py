@@ -46,14 +46,11 @@ def measure(engine: Engine, quick: bool = False) -> dict[str, Any]:
     prefills, decodes = (PREFILLS[:2], DECODES[:0]) if quick else (PREFILLS, DECODES)
     taken = _steps(engine, prefills, decodes, 1 if quick else ROUNDS)
     machine_limits = limits(quick)
-    load_solution()
-    from tiny_llm_solution.config import ModelConfig
+    config, storage = accounted(engine)
     from tiny_llm_solution.measure.accounting import flops, traffic
     from tiny_llm_solution.measure.roofline import Roofline
-    from tiny_llm_solution.measure.step import Step, Storage
+    from tiny_llm_solution.measure.step import Step
 
-    config = ModelConfig.from_dict(engine.checkpoint.config)
-    storage = Storage(*kept(engine.model, config.hidden_size, config.vocab_size))
     roofline = Roofline(machine_limits.bandwidth, machine_limits.rate)
     rows = []
     for kind, seconds in taken.items():
@@ -73,10 +70,9 @@ def measure(engine: Engine, quick: bool = False) -> dict[str, Any]:
                 "rate": reached.rate,
             }
         )
-    folder = engine.checkpoint.folder
     return {
-        "title": f"{'models/tiny-qwen3' if folder == EMBEDDED_MODEL else folder.name}, stage {engine.stage.name}",
-        "storage": _in_words(storage),
+        "title": f"{name_of(engine)}, stage {engine.stage.name}",
+        "storage": in_words(storage),
         "package": engine.package.relative_to(ROOT).as_posix(),
         "quick": quick,
         "date": datetime.date.today().isoformat(),
@@ -130,7 +126,24 @@ def _times(engine: Engine, prompt: list[int], count: int) -> list[float]:
     return times
 
 
-def _in_words(storage: Any) -> str:
+def accounted(engine: Engine) -> tuple[Any, Any]:
+    """What the solution's accounting asks for: the model's config, and the storage of its weights."""
+    load_solution()
+    from tiny_llm_solution.config import ModelConfig
+    from tiny_llm_solution.measure.step import Storage
+
+    config = ModelConfig.from_dict(engine.checkpoint.config)
+    return config, Storage(*kept(engine.model, config.hidden_size, config.vocab_size))
+
+
+def name_of(engine: Engine) -> str:
+    """The model's, as a reader knows it."""
+    folder = engine.checkpoint.folder
+    return "models/tiny-qwen3" if folder == EMBEDDED_MODEL else folder.name
+
+
+def in_words(storage: Any) -> str:
+    """`weights in 4 bits, groups of 64 with scales in float32`."""
     names = {4: "float32", 2: "16-bit floats"}
     if storage.bits is None:
         return f"weights in {names[storage.size]}"

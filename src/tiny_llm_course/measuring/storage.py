@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
+GROUP_SIZES = (32, 64, 128)
+
 
 class Kept(NamedTuple):
     """What the accounting's Storage is made of, in its order."""
@@ -23,11 +25,16 @@ def kept(model: object, hidden_size: int, vocab_size: int) -> Kept:
     vectors = [x for x in held if x.shape == (hidden_size,) and mx.issubdtype(x.dtype, mx.floating)]
     size = vectors[0].itemsize if vectors else 4
     tables = [x for x in held if x.ndim == 2 and len(x) == vocab_size]
-    packed = next((x for x in tables if x.dtype == mx.uint32), None)
-    scales = next((x for x in tables if mx.issubdtype(x.dtype, mx.floating) and x.shape[1] < hidden_size), None)
-    if packed is None or scales is None:
+    at = next((i for i, x in enumerate(tables) if x.dtype == mx.uint32), None)
+    if at is None:
         return Kept(size, None, 64, size)
-    return Kept(size, 32 * packed.shape[1] // hidden_size, hidden_size // scales.shape[1], scales.itemsize)
+    # RoPE's tables may have as many rows; scales are held where their words are.
+    scales = min(
+        (i for i, x in enumerate(tables) if hidden_size in [x.shape[1] * group_size for group_size in GROUP_SIZES]),
+        key=lambda i: abs(i - at),
+    )
+    bits = 32 * tables[at].shape[1] // hidden_size
+    return Kept(size, bits, hidden_size // tables[scales].shape[1], tables[scales].itemsize)
 
 
 def arrays(model: object) -> Iterator[mx.array]:

@@ -4,11 +4,8 @@ from typing import Any
 
 from ...measuring.clock import number
 from ...measuring.roofline_text import extent
-from ...paths import BOOK
 from .drawing import Canvas, roofline
 
-# What the page gives a figure, and a file must have itself.
-COLOURS = "svg{background:white;font-size:14px} :root{--fg:#1d1d1d;--bg:white;--links:#1a56a8;--mono-font:monospace}"
 TITLE = "What the machine allows, and what was reached"
 
 
@@ -42,5 +39,4 @@ def about(found: dict[str, Any]) -> str:
 
 def in_a_file(found: dict[str, Any]) -> str:
     """The SVG by itself."""
-    style = COLOURS + (BOOK / "figures.css").read_text(encoding="utf-8")
-    return canvas_of(found).drawing("roofline", TITLE, about(found), 'class="drawn"', style) + "\n"
+    return canvas_of(found).in_a_file("roofline", TITLE, about(found))

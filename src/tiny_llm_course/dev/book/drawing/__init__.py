@@ -4,9 +4,22 @@ Each function draws on a `Canvas`; its `figure` is what a chapter includes.
 """
 
 from .canvas import ROLES, Canvas
-from .charts import bars, curves, lines
+from .charts import bars, curves, decade_bars, lines
 from .flow import TIMES, flow
 from .grids import matrix, squares, strips
 from .roofline import roofline
 
-__all__ = ["ROLES", "TIMES", "Canvas", "bars", "curves", "flow", "lines", "matrix", "roofline", "squares", "strips"]
+__all__ = [
+    "ROLES",
+    "TIMES",
+    "Canvas",
+    "bars",
+    "curves",
+    "decade_bars",
+    "flow",
+    "lines",
+    "matrix",
+    "roofline",
+    "squares",
+    "strips",
+]

@@ -6,6 +6,8 @@ colour and the line that the role has everywhere in the book. The canvas grows w
 
 from html import escape
 
+from ....paths import BOOK
+
 # What has a colour and a second mark in the whole book: the letter that it has in formulas, and what it is.
 ROLES = {
     "query": ("Q", "what a token looks for"),
@@ -18,6 +20,8 @@ ROLES = {
 FONT, SMALL = 14.0, 12.0  # pixels; what is wider than a phone would shrink below what can be read
 WIDEST = 372.0
 MARGIN = 2.0
+# What the page gives a figure, and a file must have itself.
+COLOURS = "svg{background:white;font-size:14px} :root{--fg:#1d1d1d;--bg:white;--links:#1a56a8;--mono-font:monospace}"
 
 
 def width_of(words: str, size: float = FONT) -> float:
@@ -97,6 +101,11 @@ class Canvas:
             "</figure>",
         ]
         return "\n".join(lines) + "\n"
+
+    def in_a_file(self, name: str, title: str, about: str) -> str:
+        """The SVG as a file of its own."""
+        style = COLOURS + (BOOK / "figures.css").read_text(encoding="utf-8")
+        return self.drawing(name, title, about, 'class="drawn"', style) + "\n"
 
     def drawing(self, name: str, title: str, about: str, attributes: str = "", style: str = "") -> str:
         """The SVG by itself, with its own `style` if it is to stand in a file, where the page's does not reach."""

@@ -33,6 +33,44 @@ def bars(
         canvas.text(left + length + 6, level + FONT, words(value))
 
 
+def decade_bars(
+    canvas: Canvas,
+    values: Mapping[str, tuple[float, str, str]],
+    extent: tuple[int, int],
+    words: Callable[[float], str],
+    unit: str,
+) -> None:
+    """A bar below each name and its words, on a scale of which each step is ten times as much.
+
+    Of a name there are its number, the words behind it, and what it looks like: the class of a bar, or "line" for a
+    limit, which is drawn as one. `extent` are the ends of the scale, as powers of ten.
+    """
+    low, high = extent
+    width, tall = 352.0, 2 * FONT + 12
+
+    def place(value: float) -> float:
+        return width * (math.log10(value) - low) / (high - low)
+
+    bottom = tall * len(values)
+    for power in range(low, high + 1):
+        x = place(10.0**power)
+        for i in range(len(values)):  # between the words, not through them
+            canvas.path([(x, tall * i + FONT + 4), (x, tall * i + FONT + 20)], "axis")
+        anchor = "start" if power == low else "end" if power == high else "middle"
+        canvas.text(x, bottom + SMALL + 5, words(10.0**power), "small mono", anchor)
+    canvas.text(width, bottom + 2 * SMALL + 10, unit, "small", "end")
+    for i, (name, (value, behind, looks)) in enumerate(values.items()):
+        top, length = tall * i, max(place(value), 2)
+        canvas.text(4, top + FONT, name, "strong")
+        canvas.text(width - 4, top + FONT, behind, "", "end")
+        middle = top + FONT + 12
+        if looks == "line":
+            canvas.path([(0, middle), (length, middle)], looks)
+            canvas.path([(length, middle - 6), (length, middle + 6)], looks)
+        else:
+            canvas.rect(0, middle - 6, length, 12, looks)
+
+
 def lines(
     canvas: Canvas,
     across: Sequence[float],

@@ -1,0 +1,41 @@
+"""What 8-bit activations cost in perplexity, on the model that comes with the course; prints JSON for `decode.py`."""
+
+import itertools
+import json
+import math
+import statistics
+from collections.abc import Iterable
+
+import mlx.core as mx
+
+from tiny_llm_course.checkpoints.held_out import shipped_stories
+from tiny_llm_course.engine.engine import Engine, load_engine
+
+STORIES = 12
+
+
+def main() -> None:
+    """Judge the fused engine with both."""
+    mx.set_default_device(mx.Device(mx.cpu))
+    fused = load_engine(None, True, None, "fused")
+    ends = fused.checkpoint.eos_ids
+    stories = [[min(ends), *fused.encode(story)] for story in shipped_stories()[:STORIES]]
+    found = {"perplexity": _perplexity(fused, stories)}
+    fused.model.int8 = True
+    found["perplexity, 8 bits"] = _perplexity(fused, stories)
+    print(json.dumps(found))
+
+
+def _perplexity(engine: Engine, stories: Iterable[list[int]]) -> float:
+    """Of stories read token by token, as they are when a model writes: then it is that a product has one row."""
+    losses = []
+    for story in stories:
+        caches = engine.model.new_caches()
+        for token, after in itertools.pairwise(story):
+            logits = engine.model(mx.array([[token]]), caches)[0, 0].astype(mx.float32)
+            losses.append((mx.logsumexp(logits) - logits[after]).item())
+    return math.exp(statistics.mean(losses))
+
+
+if __name__ == "__main__":
+    main()
