@@ -47,7 +47,7 @@ def roofline_reached(program):
 
 @known.probe()
 def roofline_turn(program):
-    return turns(program, 19, 0), turns(program, 39, 1), turns(program, 7, 0)
+    return turns(program, 19, 0), turns(program, 39, 1), turns(program, 7, 0), turns(program, 0, 1)
 
 
 @known.probe()
