@@ -60,7 +60,7 @@ known.change(
 )
 known.change(
     "no-least-chunk",
-    ("outputs / 32 > 16 ? outputs / 32 : 16", "outputs / 32"),
+    ("std::max(16, outputs / (4 * pool().threads()))", "outputs / 32"),
     fact="a chunk of a small matrix has 0 rows",
     question="What is 17 / 32 in whole numbers?",
 )
@@ -108,7 +108,7 @@ known.accepted_change(
     ("const Arranged arranged(x, inputs, group_size);", ""),
     ("rows(arranged,", "rows(Arranged(x, inputs, group_size),"),
 )
-known.accepted_change("chunks of one row", ("outputs / 32 > 16 ? outputs / 32 : 16", "1"))
+known.accepted_change("chunks of one row", ("std::max(16, outputs / (4 * pool().threads()))", "1"))
 
 
 @known.sized("of 4,096 x 2,048 weights")

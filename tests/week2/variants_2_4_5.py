@@ -51,7 +51,7 @@ def int8_many_rows(program):
 
 known.change(
     "one-core",
-    ("pool().run(outputs, std::max(16, outputs / 32),", "pool().run(outputs, outputs,"),
+    ("pool().run(outputs, chunk,", "pool().run(outputs, outputs,"),
     fact="one core computes all rows",
     question="Into how many chunks does `run` cut the rows, and who takes the second one?",
 )
@@ -101,7 +101,7 @@ known.change(
     fact="all chunks write to a variable or buffer that they share, such as one place for the scales of a row",
     question="Two threads prepare the scales of different rows. Whose does a third line of code read?",
 )
-known.accepted_change("chunks of eight rows", ("std::max(16, outputs / 32)", "8"))
+known.accepted_change("chunks of eight rows", ("std::max(16, outputs / (4 * pool().threads()))", "8"))
 
 
 @known.sized("of 4,096 x 2,048 weights")

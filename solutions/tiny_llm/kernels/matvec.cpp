@@ -93,7 +93,7 @@ extern "C" void matvec_threads(const float* x, const uint32_t* packed, const voi
                                int outputs, int inputs, int group_size, int scale_type) {
   // --- your code: matvec_threads
   const Arranged arranged(x, inputs, group_size);  // once, before anyone reads it
-  const int chunk = outputs / 32 > 16 ? outputs / 32 : 16;
+  const int chunk = std::max(16, outputs / (4 * pool().threads()));  // four for each core
   pool().run(outputs, chunk, [&](int first, int last) {
     rows(arranged, packed, scales, biases, y, first, last, inputs, group_size, scale_type);
   });

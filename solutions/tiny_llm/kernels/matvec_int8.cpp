@@ -44,7 +44,8 @@ extern "C" void matvec_int8(const float* x, const uint32_t* packed, const void* 
   // --- your code: matvec_int8
   const Rounded rounded(x, inputs, group_size);
   const int words = inputs / PER_WORD, groups = inputs / group_size, whole = words / LANES;  // whole blocks
-  pool().run(outputs, std::max(16, outputs / 32), [&](int first, int last) {
+  const int chunk = std::max(16, outputs / (4 * pool().threads()));
+  pool().run(outputs, chunk, [&](int first, int last) {
     OwnLines scaled(groups + LANES);  // of one row, each with the scale of x; and zeros
     for (int64_t o = first; o < last; ++o) {
       const uint32_t* row = packed + o * words;
