@@ -231,16 +231,16 @@ def load_engine(model: str | None, solution: bool, dtype: str | None, stage: str
 
 def prepared(model: str | None, solution: bool, dtype: str | None, stage: str | None = None) -> Callable[[], Engine]:
     """What builds that engine, from a checkpoint that is read once."""
-    return partial(Engine, read_model(model, dtype, stages.choose(stage, solution).packed), solution, stage)
+    folder = find_model(model)
+    return partial(Engine, read_model(folder, dtype, stages.choose(stage, solution).packed), solution, stage)
 
 
-def read_model(model: str | None, dtype: str | None, packed: bool) -> Checkpoint:
-    """The checkpoint of a folder, a Hub id, or the embedded model; with `packed`, quantized weights stay as they are.
+def read_model(folder: Path, dtype: str | None, packed: bool) -> Checkpoint:
+    """The checkpoint of a folder; with `packed`, quantized weights stay as they are.
 
     Raises:
-        UsageError: there is no such model, or it cannot be read.
+        UsageError: it cannot be read.
     """
-    folder = find_model(model)
     on_cpu = mx.default_device().type == mx.DeviceType.cpu
     # On a CPU, MLX computes in float32 several times faster than in the half dtypes.
     return load_checkpoint(folder, DTYPES[dtype] if dtype else mx.float32 if on_cpu else None, packed)

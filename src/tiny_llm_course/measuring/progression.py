@@ -17,7 +17,7 @@ from typing import Any
 
 from ..checkpoints.checkpoint import Checkpoint
 from ..course.registry import load_course, with_commands
-from ..engine.engine import Engine, read_model
+from ..engine.engine import Engine, find_model, read_model
 from ..engine.stages import lacking, undone
 from ..paths import EMBEDDED_MODEL, ROOT
 from ..programs.packages import LearnerError
@@ -97,7 +97,7 @@ def _stages(model: str | None, solution: bool, dtype: str | None) -> tuple[dict[
             row["not run"] = f"needs {words}"
             continue
         if stage.packed not in checkpoints:
-            checkpoints[stage.packed] = read_model(model, dtype, stage.packed)
+            checkpoints[stage.packed] = read_model(find_model(model), dtype, stage.packed)
         try:
             engines[stage.name] = Engine(checkpoints[stage.packed], solution, stage.name)
         except LearnerError as error:
