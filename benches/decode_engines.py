@@ -54,8 +54,8 @@ class OfMlx(Obeying):
         self.caches = self.new_caches()
 
     def append(self, tokens: Sequence[int]) -> None:
-        """Read tokens, up to the likeliest next one."""
-        mx.eval(mx.argmax(self.model(mx.array([tokens]), self.caches)[:, -1]))
+        """Read tokens, up to the logits of the last one."""
+        mx.eval(self.model(mx.array([tokens]), self.caches)[:, -1])
 
 
 def ours(folder: Path, int8: bool) -> tuple[OfMlx, str]:

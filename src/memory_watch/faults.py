@@ -1,21 +1,18 @@
 """What a kernel did wrong, in words, and at which of its lines."""
 
 import ctypes
-import re
-import shutil
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from .building import RUNTIME, UNIT, Source
+from .building import RUNTIME, Source
+from .compiling import CALLS, UNIT
+from .lines import lines_at
 
 DEPTH = 12  # runtime/run.cpp
 OUTSIDE, INTO_INPUT, UNWRITTEN_READ, RACE, SIGNAL, THROWN, UNWRITTEN, ENDLESS = range(1, 9)
 DOES = {0: "reads", 1: "writes", 2: "changes", -1: "touches"}
-OWN = [file.name for file in RUNTIME.iterdir()]  # the runtime's lines are nobody's fault
+OWN = [file.name for folder in (RUNTIME, CALLS) for file in folder.iterdir()]  # the runtime's lines are nobody's fault
 SIGNALS = {
     "SIGSEGV": "touches memory that is not there",
     "SIGBUS": "touches memory that is not there",
@@ -98,43 +95,8 @@ def fault_of(report: Report, function: str, source: Source, library: Path) -> Fa
     return Fault(what, lines, other)
 
 
-@cache
 def _lines(library: Path, address: int, source: Path) -> tuple[Line, ...]:
     """The lines of the code that a return address lies behind, the innermost of inlined functions last."""
-    base = _base(address)
-    if not base:
-        return ()
-    at = address - 1
-    if sys.platform == "darwin":
-        command = ["atos", "-o", str(library), "-l", hex(base), "-fullPath", "-i", hex(at)]
-    elif tool := shutil.which("addr2line"):
-        command = [tool, "-i", "-e", str(library), hex(at - base)]
-    elif tool := shutil.which("llvm-symbolizer"):
-        command = [tool, "--inlines", "--output-style=GNU", "-f", "-e", str(library), hex(at - base)]
-    else:
-        return ()
-    try:
-        said = subprocess.run(command, capture_output=True, text=True).stdout
-    except OSError:
-        return ()
-    found = re.findall(r"^(?:.* \()?(/[^:\n]+):(\d+)", said, re.MULTILINE)
-    lines = [Line(source if file.endswith(f"/{UNIT}") else Path(file), int(number)) for file, number in reversed(found)]
-    return tuple(line for line in lines if line.number and line.file.name not in OWN)
-
-
-class _Info(ctypes.Structure):
-    """Dl_info of dlfcn.h."""
-
-    _fields_ = (
-        ("dli_fname", ctypes.c_char_p),
-        ("dli_fbase", ctypes.c_void_p),
-        ("dli_sname", ctypes.c_char_p),
-        ("dli_saddr", ctypes.c_void_p),
-    )
-
-
-def _base(address: int) -> int:
-    """Where the library that holds an address lies in memory."""
-    info = _Info()
-    found = ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(info))
-    return int(info.dli_fbase or 0) if found else 0
+    found = [(Path(file), number) for file, number in reversed(lines_at(library, address))]
+    lines = [Line(source if file.name == UNIT else file, number) for file, number in found]
+    return tuple(line for line in lines if line.file.is_absolute() and line.file.name not in OWN)

@@ -6,7 +6,9 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from .compiling import DoesNotCompile, library
+from memory_watch.compiling import DoesNotCompile
+
+from .compiling import library
 from .counters import Counters
 from .running import CONSTANT, FILLED, INPUT, OUTPUT, Buffer, Launch, array_of, raw, run
 from .signature import Argument, Parameter, signature

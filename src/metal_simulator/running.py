@@ -11,7 +11,9 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from .compiling import runtime
+from memory_watch.lines import base_of
+
+from .compiling import prepare
 from .counters import Counters, CountersInC
 from .faults import KernelFault
 from .wording import NO_ROOM, FaultInC, fault_of
@@ -61,16 +63,16 @@ def run(launch: Launch, buffers: Sequence[Buffer]) -> tuple[list[bytes], Counter
     if groups > _MOST_GROUPS:
         raise ValueError(f"{groups:,} threadgroups are more than the simulator can run: {_MOST_GROUPS:,}")
     with _one_at_a_time:
-        simulator, kernel = _runtime(runtime()), _library(launch.library)
+        simulator, kernel = _runtime(prepare()[0]), _library(launch.library)
         try:
             pointers = [_handed(simulator, buffer) for buffer in buffers]
             fault, counters = ctypes.POINTER(FaultInC)(), ctypes.POINTER(CountersInC)()
             entry = ctypes.cast(kernel.simulator_entry, ctypes.c_void_p)
-            base = _base(entry)
+            code = base_of(entry.value or 0)
             simulator.simulator_run(
                 entry,
                 (ctypes.c_void_p * len(pointers))(*(p + b.first for p, b in zip(pointers, buffers, strict=True))),
-                ctypes.c_void_p(base),
+                ctypes.c_void_p(code),
                 (ctypes.c_uint32 * 3)(*launch.grid),
                 (ctypes.c_uint32 * 3)(*launch.threadgroup),
                 ctypes.c_int64(STEPS),
@@ -86,7 +88,7 @@ def run(launch: Launch, buffers: Sequence[Buffer]) -> tuple[list[bytes], Counter
             ]
             found = None
             if fault.contents.kind:
-                found = fault_of(fault.contents, launch.kernel, launch.texts, launch.library, base)
+                found = fault_of(fault.contents, launch.kernel, launch.texts, launch.library)
             return filled, counters.contents.value(), found
         finally:
             simulator.simulator_end()
@@ -140,21 +142,3 @@ def _runtime(path: Path) -> ctypes.CDLL:
 @cache
 def _library(path: Path) -> ctypes.CDLL:
     return ctypes.CDLL(str(path))
-
-
-class _Info(ctypes.Structure):
-    """Dl_info of dlfcn.h."""
-
-    _fields_ = (
-        ("dli_fname", ctypes.c_char_p),
-        ("dli_fbase", ctypes.c_void_p),
-        ("dli_sname", ctypes.c_char_p),
-        ("dli_saddr", ctypes.c_void_p),
-    )
-
-
-def _base(address: ctypes.c_void_p) -> int:
-    """Where the library that holds an address lies in memory."""
-    info = _Info()
-    found = ctypes.CDLL(None).dladdr(address, ctypes.byref(info))
-    return int(info.dli_fbase or 0) if found else 0

@@ -25,7 +25,7 @@ void simulator_entry(void** b, const simulator::Thread* me) {{
     [[maybe_unused]] auto three = [](simulator::Three v) {{ return metal::vec<unsigned, 3>(v.x, v.y, v.z); }};
     [[maybe_unused]] auto volume = [](simulator::Three v) {{ return v.x * v.y * v.z; }};
     (void)t, (void)b;
-    {name}{values}({arguments});
+    simulated{values}({arguments});
 }}
 """
 
@@ -38,9 +38,9 @@ def translated(made: Signature, source: str, header: str) -> str:
         f"{'*' * p.type.endswith('&')}({_pointer(p.type, p.reads_only)})b[{i}]" for i, p in enumerate(made.parameters)
     ]
     values += [ATTRIBUTES[name][1] for name in made.attributes]
-    body = f"{made.template_head}static void {made.name}({', '.join(heads)}) {{\n"
+    body = f"{made.template_head}static void simulated({', '.join(heads)}) {{\n"
     body += f'#line 1 "{SOURCE}"\n{in_cpp(source)}\n#line 1 "behind the kernel"\n}}\n'
-    entry = _ENTRY.format(name=made.name, values=made.template_values, arguments=", ".join(values))
+    entry = _ENTRY.format(values=made.template_values, arguments=", ".join(values))
     return (
         f'#pragma GCC poison double\n#line 1 "{HEADER}"\n{in_cpp(header)}\n#line 1 "before the kernel"\n{body}{entry}'
     )

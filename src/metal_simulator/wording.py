@@ -5,9 +5,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from memory_watch.lines import lines_at
+
 from .faults import KernelFault, Kind, Where
-from .lines import Line, lines_at
 from .translation import HEADER, SOURCE
+
+Line = tuple[str, int]  # the text, SOURCE or HEADER, and the number
 
 # In the order of runtime/fault.h, from 1.
 KINDS = (
@@ -63,10 +66,10 @@ class FaultInC(ctypes.Structure):
     )
 
 
-def fault_of(found: FaultInC, kernel: str, texts: dict[str, str], library: Path, base: int) -> KernelFault:
+def fault_of(found: FaultInC, kernel: str, texts: dict[str, str], library: Path) -> KernelFault:
     """The fault that the runtime has found; `texts` are the kernel's source and header."""
     kind, name = KINDS[found.kind - 1], found.name.decode(errors="replace")
-    here, there = _line(found.here, library, base), _line(found.there, library, base)
+    here, there = _line(found.here, library), _line(found.there, library)
     about_element = kind in (
         Kind.OUT_OF_BOUNDS,
         Kind.INPUT_WRITTEN,
@@ -123,11 +126,12 @@ def _refusal(words: str) -> tuple[Kind, str, str | None]:
     return Kind.DOES_NOT_COMPILE, f"does not compile: {words}", None
 
 
-def _line(party: Party, library: Path, base: int) -> Line | None:
+def _line(party: Party, library: Path) -> Line | None:
     if party.line:
         return party.file.decode().rpartition("/")[2], int(party.line)
-    found = lines_at(library, party.at - base, base) if party.at else []
-    return found[0] if found else None
+    found = lines_at(library, party.at) if party.at else ()
+    own = [(Path(file).name, number) for file, number in found]
+    return next((line for line in own if line[0] in (SOURCE, HEADER)), None)
 
 
 def _where(line: Line | None) -> Where | None:
@@ -163,8 +167,9 @@ def _race(found: FaultInC, name: str, other: Where | None) -> str:
 def _barrier(found: FaultInC, _: str, other: Where | None) -> str:
     if found.there.line:
         return f"is a barrier at which some threads of a threadgroup wait, and others wait at {other}"
+    waiting, wait = _count(found.count, "thread"), "wait" if found.count > 1 else "waits"
     return (
-        f"is a barrier at which {_count(found.count, 'thread')} of a threadgroup wait, "
+        f"is a barrier at which {waiting} of a threadgroup {wait}, "
         f"and {found.other_count} {'have' if found.other_count > 1 else 'has'} ended without it"
     )
 

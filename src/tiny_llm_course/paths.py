@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 COURSE = Path(__file__).resolve().parent  # the harness's own code
+WATCHERS = COURSE.with_name("memory_watch"), COURSE.with_name("metal_simulator")  # what it runs kernels with
 ROOT = Path(os.environ.get("TINY_LLM_ROOT") or COURSE.parents[1]).resolve()
 LEARNER = ROOT / "src" / "tiny_llm"
 SOLUTION = ROOT / "solutions" / "tiny_llm"

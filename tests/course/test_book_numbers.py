@@ -16,6 +16,8 @@ import pytest
 from book.generate.week1 import checks, day6, heads, model
 
 from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.dev.book.growing import Count, counted
+from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT, TESTS
 from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.variants import load_variants
@@ -73,9 +75,14 @@ def draws() -> int:
     return int(rows) * int(calls)
 
 
-def grown(step: str) -> checks.Count:
+def grown(step: str) -> Count:
     """What the check of the open task's chapter stops at one of its steps."""
-    return checks.counted(load_course(), checks.STEPS[step])
+    return counted(load_course().open_task(1), checks.STEPS[step])
+
+
+def kernels_in(step: str) -> Count:
+    """The same of week 2, as it was counted when the book was generated."""
+    return Count(*map(int, re.findall(r"\d+", present("2.C", f"{step}-count"))))
 
 
 SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
@@ -150,6 +157,20 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ("week1/checks.md", "of the 20 wrong programs", lambda: grown("oracle").wrong == 20),
     ("week1/checks.md", "Three of the 13 that still pass", lambda: grown("oracle").stopped == 20 - 13),
     ("week1/checks.md", "Five are left", lambda: grown("bias").stopped == 20 - 5),
+    ("week2/overview.md", "your check stops 19 wrong kernels", lambda: kernels_in("runs").wrong == 19),
+    ("week2/checks.md", "19 wrong kernels and 5 right ones", lambda: kernels_in("runs")[1::2] == (19, 5)),
+    ("week2/checks.md", "How many of the 19", lambda: kernels_in("runs").wrong == 19),
+    ("week2/checks.md", "and three are stopped", lambda: kernels_in("runs").stopped == 3),
+    ("week2/checks.md", "Twelve pass", lambda: kernels_in("numbers").stopped == 19 - 12),
+    (
+        "week2/checks.md",
+        "the five that are new",
+        lambda: kernels_in("sizes").stopped == kernels_in("numbers").stopped + 5,
+    ),
+    ("week2/checks.md", "One of the two", lambda: kernels_in("moved").stopped == kernels_in("sizes").stopped + 2),
+    ("week2/checks.md", "Not one more", lambda: kernels_in("barriers") == kernels_in("banks")),
+    ("week2/checks.md", "three others are left", lambda: kernels_in("barriers").stopped == 19 - 4),
+    ("week2/checks.md", "so are two that are right", lambda: kernels_in("exact").passed == 5 - 2),
     ("week1/day7.md", "its 2048 tokens", lambda: vocabulary() == 2048),
     ("week1/day7.md", "win one draw in five", lambda: round(10_000 * 0.00002, 6) == 1 / 5),
 ]

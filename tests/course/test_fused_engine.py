@@ -27,7 +27,7 @@ SIZES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    must_be_built([load_course().task("2.4.6")], SOLUTION)
+    must_be_built([load_course().task("2.7.3")], SOLUTION)
     load_solution()
 
 
@@ -35,13 +35,13 @@ def part(module, name):
     return getattr(importlib.import_module(f"{SOLUTION_NAME}.{module}"), name)
 
 
-def models(base, **changes):
+def models(base, flash=False, **changes):
     """Day 3's model and the fused one, of the same weights."""
     reference = random_model(base, 3, **SIZES, **changes)
     config = part("config", "ModelConfig").from_dict(reference.config)
     return (
         part("quantized.model", "Qwen3QuantizedModel")(config, reference.weights),
-        part("kernels.fused", "Qwen3FusedModel")(config, reference.weights),
+        part("kernels.fused", "Qwen3FusedModel")(config, reference.weights, flash=flash),
     )
 
 
@@ -53,17 +53,22 @@ def close(actual, expected, tolerance=2e-5):
     return mx.max(mx.abs(actual - expected)).item() <= tolerance * mx.max(mx.abs(expected)).item()
 
 
+by_attention = pytest.mark.parametrize("flash", [False, True], ids=["token by token", "in blocks"])
+
+
+@by_attention
 @pytest.mark.parametrize("base", [QWEN3, QWEN25], ids=["qwen3", "qwen2.5"])
 @pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
-def test_it_gives_the_logits_of_day_3(base, tied):
-    plain, fused = models(base, tie_word_embeddings=tied)
+def test_it_gives_the_logits_of_day_3(base, tied, flash):
+    plain, fused = models(base, flash, tie_word_embeddings=tied)
     read = tokens(2, 13)
     assert close(fused(read, all_positions=True), plain(read, all_positions=True))
     assert close(fused(read), plain(read))
 
 
-def test_any_split_gives_the_same_logits():
-    plain, fused = models(QWEN3)
+@by_attention
+def test_any_split_gives_the_same_logits(flash):
+    plain, fused = models(QWEN3, flash)
     read = tokens(2, 11)
     expected = plain(read, all_positions=True)
     for cuts in ([1] * 11, [5, 1, 5], [10, 1]):
@@ -72,6 +77,15 @@ def test_any_split_gives_the_same_logits():
             given.append(fused(read[:, begin : begin + length], caches, all_positions=True))
             begin += length
         assert close(mx.concatenate(given, axis=1), expected)
+
+
+@by_attention
+def test_a_prompt_of_several_blocks(flash):
+    plain, fused = models(QWEN3, flash)
+    read = tokens(2, 90)
+    expected, caches = plain(read, all_positions=True), fused.new_caches()
+    parts = [fused(each, caches, all_positions=True) for each in (read[:, :31], read[:, 31:])]
+    assert close(mx.concatenate(parts, axis=1), expected)
 
 
 def test_what_is_forgotten_is_written_again():
@@ -94,17 +108,21 @@ def test_calls_happen_in_order_also_if_only_the_last_result_is_asked_for():
 
 
 def test_eight_bits_are_near_and_not_the_same():
+    """Taken over some tokens: in a model as small as this, one number that is rounded the other way shows in one."""
     _, fused = models(QWEN3)
-    expected = fused(tokens(1, 1))
-    fused.int8 = True
-    assert close(fused(tokens(1, 1)), expected, tolerance=0.05)
-    assert not close(fused(tokens(1, 1)), expected)
+
+    def read():
+        return mx.concatenate([fused(token[None]) for token in tokens(16, 1)])
+
+    expected, fused.int8 = read(), True
+    error = mx.sqrt(mx.mean((read() - expected) ** 2) / mx.mean(expected**2)).item()
+    assert 0.01 < error < 0.06
 
 
 def test_what_it_refuses():
     _, fused = models(QWEN3)
-    with pytest.raises(ValueError, match="1 caches were given for 2 layers"):
-        fused(tokens(1, 2), fused.new_caches()[:1])
+    with pytest.raises(ValueError, match="no tokens were given"):
+        fused(mx.zeros((1, 0), mx.int32))
     with pytest.raises(ValueError, match="97 tokens are more than max_position_embeddings = 96"):
         fused(tokens(1, 97))
     caches = fused.new_caches()
@@ -117,9 +135,17 @@ def test_what_it_refuses():
 
 def test_all_quantized_stages_tell_the_same_story():
     told = {}
-    for stage in ("quantized", "cpu-kernel", "fused"):
+    for stage in ("quantized", "cpu-kernel", "fused", "flash"):
         engine = load_engine(None, True, "float32", stage)
         answer = engine.answer(engine.encode("Once upon a time"), 200, engine.sampler(Sampling(temp=0.0)))
         told[stage] = "".join(answer.pieces)
         assert answer.tokens > 150  # it ends by itself
-    assert told["quantized"] == told["cpu-kernel"] == told["fused"]
+    assert len({*told.values()}) == 1
+
+
+@pytest.mark.parametrize("token", [-1, 2048])
+def test_a_token_that_is_none_is_said_and_ends_nothing(capfd, token):
+    """It is told once, by the first kernel that throws, and what comes out is no number."""
+    engine = load_engine(None, True, "float32", "fused")
+    assert mx.isnan(engine.model(mx.array([[token]]))).all()
+    assert capfd.readouterr().err in ("", f"A kernel has thrown: the vocabulary has no token {token}\n")

@@ -89,7 +89,7 @@ def test_a_race_is_known_as_a_mistake_where_it_shows(course):
     wrong = "pool().run(rows, 2, [&](int first, int last) {\n"
     wrong += "    for (int i = first; i < last; ++i) sum(x + i * n, y, n);\n  });"
     ((_, text),) = course("test 1.1.2", sum="solved", sums=wrong)
-    assert "    Your output equals what you get when all sums go to y[0].\n" in text
+    assert "    Your kernel does what one does in which all sums go to y[0].\n" in text
 
 
 def test_a_part_is_right_although_one_that_it_calls_is_not(course):

@@ -9,7 +9,7 @@ import pytest
 from tests.course.processes import gone
 
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.grading import process
+from tiny_llm_course.grading import limits, process
 from tiny_llm_course.grading.limits import Cancelled, Tree, run_command
 from tiny_llm_course.grading.process import Limits
 
@@ -26,6 +26,18 @@ def test_a_task_has_its_own_seconds_unless_others_are_asked_for(monkeypatch):
     assert Limits().allowed("1.1.1") == 90
     assert Limits(seconds=3.0).allowed("1.1.1") == 3
     assert Limits().allowed("") == 20, "an import belongs to no task"
+
+
+@pytest.mark.parametrize(("load", "counted"), [(0.3, 1.0), (2.0, 1.0), (4.0, 0.5), (80.0, 0.25)])
+def test_where_more_want_a_core_than_there_are_a_second_counts_less(monkeypatch, load, counted):
+    """Of two cores; and a machine that has slept has not computed."""
+    now = iter([10.0, 11.0, 99.0])
+    monkeypatch.setattr(limits.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(limits.os, "getloadavg", lambda: (load, 0, 0))
+    monkeypatch.setattr(limits.time, "monotonic", lambda: next(now))
+    stopwatch = limits.Stopwatch()
+    assert stopwatch.look() == counted
+    assert stopwatch.look() == 2 * counted
 
 
 def test_the_memory_of_a_process_in_another_session_counts_and_it_ends_with_the_tree():

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from memory_watch.building import DoesNotCompile, Source, build
+from memory_watch.building import Source, build
+from memory_watch.compiling import DoesNotCompile
 from memory_watch.library import Fresh, Library
 from tiny_llm_course.course.requirements import compiler
 from tiny_llm_course.paths import SOLUTION
@@ -45,6 +46,7 @@ FAULTS = {
     "const_cast<float*>(x)[1] = 1;": "6 writes x[1], which is an input",
     "y[0] = x[n / (n - 6)];": "6 divides a whole number by zero",
     "std::vector<float> a(4);\ny[0] = a[n];": "7 reads behind the 16 bytes that it has allocated",
+    "OwnLines a(4);\ny[0] = a[n];": "7 reads behind the 16 bytes that it has allocated",
     "float* nowhere = nullptr;\ny[0] = nowhere[n];": "7 touches memory that is not there",
     "std::memcpy(y, x, 4 * n + 4);": "6 reads x[6], and x has 6 elements",
     "std::memset(y, 0, 4 * n + n);": "6 writes y[6], and y has 6 elements",

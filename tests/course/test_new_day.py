@@ -89,8 +89,8 @@ def test_of_a_registered_day_it_writes_what_is_not_there(checkout):
     [
         ("2", "'2' is not a day. A day is named like 2.1."),
         ("2.01", "'2.01' is not a day. A day is named like 2.1."),
-        ("2.4", "Day 2.4 cannot come next; 1.3 or 2.3 or 3.1 can."),
-        ("4.1", "Day 4.1 cannot come next; 1.3 or 2.3 or 3.1 can."),
+        ("2.4", "Day 2.4 cannot come next; 1.3 or 2.3 or the first day of a week can."),
+        ("4.2", "Day 4.2 cannot come next; 1.3 or 2.3 or the first day of a week can."),
         ("1.1", "Day 1.1 has a file of each kind. What else it lacks:"),
         ("2.1 --title Other", "Day 2.1 has its titles and targets: src/tiny_llm_course/course/tasks/week2.toml"),
         ("2.3 --week-title Other", "Week 2 has its title: src/tiny_llm_course/course/tasks/week2.toml"),

@@ -88,6 +88,13 @@ def nowhere(monkeypatch):
     requirements.is_here.cache_clear()
 
 
+def test_what_comes_with_another_is_not_said():
+    """Whoever has Metal has a GPU: a check that needs both is not said to need "Metal and Metal or CUDA"."""
+    assert in_words(("gpu",)) == "Metal or CUDA"
+    assert in_words(("metal", "gpu")) == in_words(("gpu", "metal", "gpu")) == in_words(("kernels", "metal")) == "Metal"
+    assert in_words(("port", "gpu")) == "a TCP port of this machine and Metal or CUDA"
+
+
 def test_days_of_several_are_told_in_few_lines(nowhere, capsys, monkeypatch):
     monkeypatch.setattr(report, "next_task", lambda board: None)
     passed = TaskResult(load_course().task("1.1.1"), checks=3, passed=3, absent=2, missing=("cuda",))

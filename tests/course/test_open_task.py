@@ -6,24 +6,27 @@ import pytest
 
 from tiny_llm_course.course.findings import CheckFailed
 from tiny_llm_course.course.registry import UsageError, load_course, resolve
+from tiny_llm_course.course.requirements import missing
 from tiny_llm_course.grading.kept_case import kept_case
-from tiny_llm_course.testkit.apart import Apart
+from tiny_llm_course.testkit.apart import Apart, programs_of
 from tiny_llm_course.testkit.judging import let_through, stops_what_is_wrong
+from tiny_llm_course.testkit.variants import load_variants
 
 COURSE = load_course()
 
 
-def test_it_is_named_like_the_task_that_it_is():
-    (task,) = resolve(COURSE, "1.c")
-    assert task is COURSE.task("1.C") is COURSE.open_task(1)
-    assert (task.id, task.needs, task.judges) == ("1.C", ("1.1.2",), "1.1.2")
+@pytest.mark.parametrize(("week", "of"), [(1, "1.1.2"), (2, "2.5.2")])
+def test_it_is_named_like_the_task_that_it_is(week, of):
+    (task,) = resolve(COURSE, f"{week}.c")
+    assert task is COURSE.task(f"{week}.C") is COURSE.open_task(week)
+    assert (task.id, task.needs, task.judges) == (f"{week}.C", (of,), of)
     day = COURSE.day_of(task)
-    assert (day.name, day.called, day.tasks) == ("1.C", "open task", (task,))
-    assert [each for each in COURSE.days() if each.week == 1][-1] is day
-    assert resolve(COURSE, "1")[-1] is task
+    assert (day.name, day.called, day.tasks) == (f"{week}.C", "open task", (task,))
+    assert COURSE.week(week).days[-1] is day
+    assert resolve(COURSE, str(week))[-1] is task
 
 
-@pytest.mark.parametrize("name", ["1.8", "1.8.1", "1.C.1", "9.C"])
+@pytest.mark.parametrize("name", ["1.8", "1.8.1", "1.C.1", "2.8", "9.C"])
 def test_it_has_no_other_name(name):
     with pytest.raises(UsageError):
         resolve(COURSE, name)
@@ -112,3 +115,48 @@ def test_a_check_is_told_the_first_that_it_gets_wrong():
         stops_what_is_wrong(nothing_wide, of="1.1.2")
     assert isinstance(caught.value.__cause__, AssertionError)
     assert let_through(nothing_wide, of="1.1.2").tolist() == [0] * 23
+
+
+# Kernels
+
+
+@pytest.fixture(scope="module")
+def norms():
+    if missing(["simulator"]):
+        pytest.skip("no C++ compiler")
+    return Apart("2.5.2")
+
+
+@pytest.mark.parametrize("dtype", [mx.float32, mx.float16], ids=str)
+def test_a_kernel_gives_what_is_counted_of_its_own_call(norms, dtype):
+    """Also of the second call on the same inputs, and of one on others."""
+    long, short, weight = mx.ones((2, 2560), dtype), mx.ones((1, 32), dtype), mx.ones((2560,), dtype)
+    for _ in range(2):
+        out, counts = by_name(norms, long, weight, 1.0)[""]
+        assert (out.dtype, out.shape) == (dtype, long.shape)
+        assert counts == {"moved": 4 * long.nbytes, "bank_conflicts": 0, "barriers": 2}
+        out[...] = 0
+    assert mx.allclose(by_name(norms, long, weight, 1.0)[""][0], mx.array(0.5**0.5, dtype))
+    gave = by_name(norms, short, weight[:32], 1.0)
+    assert gave[""][1]["barriers"] == 1
+    assert gave["tree-with-gaps"][1]["bank_conflicts"] == 0
+    assert by_name(norms, long, weight, 1.0)["tree-with-gaps"][1]["bank_conflicts"] > 0
+
+
+def test_a_fault_is_an_error_in_both_processes(norms):
+    x, weight = mx.ones((2, 20)), mx.ones((20,))
+    apart = by_name(norms, x, weight, 1.0)["numbers-behind-the-row"]
+    (here,) = (v for v in programs_of(load_variants(COURSE.task("2.5.2"))) if v.name == "numbers-behind-the-row")
+    with pytest.raises(RuntimeError, match=r"reads x\[40\]") as caught:
+        here.program(x, weight, 1.0)
+    assert (type(apart), str(apart)) == (RuntimeError, str(caught.value))
+
+
+def test_a_check_of_kernels_is_judged_like_any_other(norms):
+    def faults_only(rms_norm):
+        rms_norm(mx.ones((2, 64)), mx.ones((64,)), 1e-5)
+
+    with pytest.raises(CheckFailed, match="3 of 19 wrong programs are stopped, 5 of 5 right ones pass") as caught:
+        stops_what_is_wrong(faults_only, of="2.5.2")
+    case = kept_case(caught.value, faults_only)
+    case.names["program"](case.names["misjudged"])  # which passes

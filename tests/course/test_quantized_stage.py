@@ -49,15 +49,25 @@ def test_matrices_whose_rows_make_no_whole_groups_stay_as_they_are(checkpoint):
 
 
 def test_the_stories_cost_no_more_than_by_the_quantization_of_mlx():
-    """The bits per byte of the embedded model: within 0.5 % of those of `mx.quantize`, dequantized."""
+    """The perplexity of the embedded model on four held-out stories, beside that of `mx.quantize`, dequantized.
+
+    By min and max it is the same within 0.5 %; by the least error, as the stage packs, it is no more than that above.
+    """
     engine = load_engine(None, True, "float32", "quantized")
-    rows = as_rows(engine, shipped_stories()[:3], mark_of(engine)).rows
+    rows = as_rows(engine, shipped_stories()[:4], mark_of(engine)).rows
     theirs = load_engine(None, True, "float32", "kv-cache").checkpoint
     weights = {name: dequantized(w) if w.ndim == 2 else w for name, w in theirs.weights.items()}
     by_mlx = Engine(Checkpoint(**{**vars(theirs), "weights": weights}), True, "kv-cache")
-    mine, expected = nats_per_token(engine, rows), nats_per_token(by_mlx, rows)
-    assert math.isfinite(expected)
-    assert mine <= 1.005 * expected
+    expected = math.exp(nats_per_token(by_mlx, rows))
+    assert math.exp(nats_per_token(engine, rows)) <= 1.005 * expected
+    from tiny_llm_solution.config import ModelConfig
+    from tiny_llm_solution.quantized.affine import quantize
+    from tiny_llm_solution.quantized.parts import Quantized
+    from tiny_llm_solution.qwen3_cached.model import Qwen3CachedModel
+
+    config = ModelConfig.from_dict(theirs.config)
+    engine.model = Qwen3CachedModel(config, theirs.weights, Quantized(64, 4, quantize))
+    assert math.exp(nats_per_token(engine, rows)) == pytest.approx(expected, rel=0.005)
 
 
 def test_its_mistakes_are_those_of_all_that_its_model_uses():

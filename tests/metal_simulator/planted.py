@@ -109,6 +109,22 @@ BARRIERS = [
         (BARRIER,),
         "others wait at line",
     ),
+    # Who is not to wait reads what the one who waits has written: a race, and yet not what is wrong.
+    Planted(
+        Kind.DIVERGENT_BARRIER,
+        NORM,
+        "sums[group] = sum;\n    " + BARRIER,
+        "{ sums[group] = sum; " + BARRIER + " }",
+        (BARRIER,),
+    ),
+    Planted(
+        Kind.DIVERGENT_BARRIER,
+        DECODE,
+        "sums[sg] = sum; }\n    " + BARRIER,
+        "sums[sg] = sum; " + BARRIER + " }",
+        (BARRIER,),
+        "4 threads of a threadgroup wait, and 124 have ended without it",
+    ),
 ]
 UNINITIALISED = [
     Planted(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from memory_watch.compiling import forget_old
 from metal_simulator import NoCompiler, compiling
 
 from .right.elementwise import AXPY
@@ -23,12 +24,11 @@ def test_a_kernel_is_compiled_once():
     assert len(libraries() - before) == 1
 
 
-def test_the_oldest_go_when_there_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(compiling, "MOST_KEPT", 4)
+def test_the_oldest_go_when_there_are_too_many(tmp_path: Path):
     for i in range(6):
         (tmp_path / f"{i}.so").touch()
         os.utime(tmp_path / f"{i}.so", (i, i))
-    compiling._throw_old_away(tmp_path)
+    forget_old(tmp_path, most=4)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["3.so", "4.so", "5.so"]
 
 

@@ -1,12 +1,15 @@
 """Quantized matrices for tests of kernels, and what a product with one is in float64."""
 
+import math
+
 import mlx.core as mx
 import numpy as np
 
+from tiny_llm_course.testkit.agreement import agrees
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.kernels import chunks_of
-from tiny_llm_course.testkit.rounding import exact
+from tiny_llm_course.testkit.rounding import exact, in_float32
 
 BITS, PER_WORD = 4, 8
 
@@ -33,16 +36,41 @@ def unpacked(words):
 def by(kernel):
     """A kernel that is given q, which a learner can read, in place of packed words."""
 
-    def product(x, q, scales, biases, group_size):
-        return kernel(x, packed(q), scales, biases, group_size)
+    def product(x, q, scales, biases, group_size, *more):
+        return kernel(x, packed(q), scales, biases, group_size, *more)
 
     return product
 
 
 def product64(x, q, scales, biases, group_size, *, r=exact):
-    """x @ W.T, with W = scale * q + bias."""
+    """x @ W.T, with W = scale * q + bias in float32."""
+    wide = in_float32(r)
     scale, bias = (np.repeat(each, group_size, axis=-1) for each in (scales, biases))
-    return r(x @ r(r(scale * q) + bias).T)
+    return r(x @ wide(wide(scale * q) + bias).T)
+
+
+def one_weight(kernel, *tokens):
+    """Of all weights one alone is not 0, in each place of a word once, and x counts: each number is another one."""
+    x = (mx.arange(math.prod(tokens) * 64) + 1).astype(mx.float32).reshape(*tokens, 64)
+    for place in range(9):
+        q = np.zeros((2, 64), np.uint8)
+        q[1, place] = 3
+        given = mx.array(q), mx.ones((2, 1)), mx.zeros((2, 1))
+        agrees(by(kernel), product64, x, *given, 64, seed=place)
+
+
+def scales_alone(kernel, *tokens):
+    """All weights are 1 times their group's scale."""
+    _, scales, _ = matrix(3, 5, 256, 64)
+    x, q = normals(3)(*tokens, 256), mx.ones((5, 256), mx.uint8)
+    agrees(by(kernel), product64, x, q, scales, mx.zeros((5, 4)), 64, seed=3)
+
+
+def biases_alone(kernel, *tokens):
+    """All weights are their group's bias."""
+    _, _, biases = matrix(4, 5, 256, 64)
+    x, q = normals(4)(*tokens, 256), mx.zeros((5, 256), mx.uint8)
+    agrees(by(kernel), product64, x, q, mx.zeros((5, 4)), biases, 64, seed=4)
 
 
 def is_divided(kernel, *tokens):

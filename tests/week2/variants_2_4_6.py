@@ -15,7 +15,7 @@ def attended(program, seed, heads, length, dims, scale):
 
 
 @known.probe()
-def attend_fours(program):
+def attend_pairs(program):
     return attended(program, 1, 3, 8, 16, 0.3)
 
 
@@ -52,8 +52,8 @@ for (; s < length; ++s)
 known.change(
     "no-scale",
     (
-        "compare<4>(queries + h * dims, keys + s * dims, dims, scale,",
-        "compare<4>(queries + h * dims, keys + s * dims, dims, 1,",
+        "compare<2>(queries + h * dims, keys + s * dims, dims, scale,",
+        "compare<2>(queries + h * dims, keys + s * dims, dims, 1,",
     ),
     (
         "compare<1>(queries + h * dims, keys + s * dims, dims, scale,",
@@ -74,8 +74,8 @@ known.change(
 known.change(
     "values-left-over-lost",
     (GATHERED, "\n\n"),
-    fact="values that do not fill four are left out",
-    question="11 values in fours: who adds the last three?",
+    fact="a value that is left over of pairs is left out",
+    question="11 values in pairs: who adds the last one?",
 )
 known.change(
     "no-softmax",
@@ -85,7 +85,7 @@ known.change(
 )
 known.change(
     "head-0's-weights",
-    ("gather<4>(&scores[h * int64_t(length) + s]", "gather<4>(&scores[s]"),
+    ("gather<2>(&scores[h * int64_t(length) + s]", "gather<2>(&scores[s]"),
     ("gather<1>(&scores[h * int64_t(length) + s]", "gather<1>(&scores[s]"),
     fact="all heads have the weights of head 0",
     question="At which place of `scores` do those of head 1 begin?",
@@ -93,8 +93,8 @@ known.change(
 known.change(
     "keys-in-place-of-values",
     (
-        "gather<4>(&scores[h * int64_t(length) + s], values + s * dims,",
-        "gather<4>(&scores[h * int64_t(length) + s], keys + s * dims,",
+        "gather<2>(&scores[h * int64_t(length) + s], values + s * dims,",
+        "gather<2>(&scores[h * int64_t(length) + s], keys + s * dims,",
     ),
     (GATHERED, GATHERED.replace("values", "keys")),
     fact="the keys are added up, and not the values",

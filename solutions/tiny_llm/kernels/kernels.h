@@ -13,3 +13,5 @@ void matvec_int8(const float* x, const uint32_t* packed, const void* scales, con
 void attend(const float* queries, const float* keys, const float* values, float* attended, int heads, int dims,
             int length, float scale);
 }
+void flash_attention(const float* queries, const float* const* keys, const float* const* values, float* attended,
+                     int heads, int kv_heads, int dims, int length, int tokens, float scale);

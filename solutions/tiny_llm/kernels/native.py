@@ -77,6 +77,25 @@ def attend(queries: mx.array, keys: mx.array, values: mx.array, scale: float) ->
     return call("attend.cpp", "attend", queries, keys, values, Result((heads, dims)), heads, dims, length, scale)
 
 
+def flash(queries: mx.array, keys: mx.array, values: mx.array, scale: float) -> mx.array:
+    """Causal attention of the last L of S tokens, by the kernel of this name.
+
+    Query head h reads the keys and values of head h // (H / H_kv). Query i sees the keys 0 to i + S - L.
+
+    Args:
+        queries: L x H x D, float32; L is S or less.
+        keys: H_kv x S x D, float32.
+        values: H_kv x S x D, float32.
+        scale: of the scores.
+
+    Returns:
+        L x H x D, float32.
+    """
+    (length, heads, dims), (kv_heads, tokens, _) = queries.shape, keys.shape
+    sizes = heads, kv_heads, dims, length, tokens
+    return call("flash.cpp", "flash", queries, keys, values, Result(queries.shape), *sizes, scale)
+
+
 def call(file: str, function: str, *arguments: Any) -> mx.array:
     """Call a function of a file that lies here: arrays and `Result` for its pointers, numbers for the rest."""
     (made,) = run(Path(__file__).parent / file, function, [_plain(argument) for argument in arguments])

@@ -5,23 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-/// Floats, zeros at first, that a thread writes again and again: no cache line of theirs has anything else in it. If it
-/// had something that another thread needs, the line would travel between their cores each time.
-class OwnLines {
- public:
-  explicit OwnLines(int64_t floats) : lines(floats / Line::FLOATS + 1) {}
-  float* data() { return lines[0].numbers; }
-  float& operator[](int64_t i) { return data()[i]; }
-
- private:
-  struct alignas(128) Line {  // two of 64 bytes, which processors like to fetch together; Apple's are of 128
-    static constexpr int FLOATS = 32;
-    float numbers[FLOATS];
-  };
-  std::vector<Line> lines;
-};
-
 #if defined(WATCHED)  // by the checks: one chunk after another, and what each of them touches is compared
+/// As below. There is nothing behind the last one: a wrong index is seen, at the line that has it.
+using OwnLines = std::vector<float>;
 
 class Pool {
  public:
@@ -47,6 +33,22 @@ inline Pool& pool(int = 0) {
 #include <exception>
 #include <mutex>
 #include <thread>
+
+/// Floats, zeros at first, that a thread writes again and again: no cache line of theirs has anything else in it. If it
+/// had something that another thread needs, the line would travel between their cores each time.
+class OwnLines {
+ public:
+  explicit OwnLines(int64_t floats) : lines(floats / Line::FLOATS + 1) {}
+  float* data() { return lines[0].numbers; }
+  float& operator[](int64_t i) { return data()[i]; }
+
+ private:
+  struct alignas(128) Line {  // two of 64 bytes, which processors like to fetch together; Apple's are of 128
+    static constexpr int FLOATS = 32;
+    float numbers[FLOATS];
+  };
+  std::vector<Line> lines;
+};
 
 #if defined(__x86_64__)
 inline void pause_briefly() { __builtin_ia32_pause(); }

@@ -288,6 +288,8 @@ void touch(const void* address, size_t bytes, Touch how, const void* at) {
     if (wrong) stop();
 }
 
+void touch_aligned(const void* address, size_t bytes, Touch how, const void* at) { touch(address, bytes, how, at); }
+
 void enter(const void* caller) {
     if (!lane) return;
     if (lane->depth < 64) lane->callers[lane->depth] = caller;

@@ -50,3 +50,12 @@ Party running(Touch how, const void* at);  // the thread that runs
 // won: if the writer comes before the next barrier, that is what is told. Otherwise this is, and before anything that
 // came of the rubbish that was read.
 extern Fault unwritten_read;  // its kind is NO_FAULT if there is none
+
+// The first race since the last barrier; the run goes on until the next. If one of its two threads then waits there and
+// the other does not, that is what is told: there is a barrier, and not all come to it. Otherwise the race is, and before
+// anything that came of it.
+struct Race {
+    Fault fault;     // its kind is NO_FAULT if there is none
+    int one, other;  // the threads; -1 if it is not known, or in another threadgroup
+};
+extern Race first_race;

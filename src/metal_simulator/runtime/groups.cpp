@@ -82,13 +82,27 @@ bool pass_barrier(int threads) {
         if (elsewhere) fault.there = waiting(*elsewhere);
         return false;
     }
-    if (unwritten_read.kind) return false;
+    if (unwritten_read.kind || first_race.fault.kind) return false;
     ++counters.barriers;
     if (memory & THREADGROUP_MEMORY) ++epochs.shared;
     if (memory & DEVICE_MEMORY) ++epochs.device;
     for (uint32_t i = 0; i <= simd_of(threads - 1); ++i) ++epochs.simdgroup[i];
     for (int i = 0; i < threads; ++i) lanes[i].state = READY;
     return true;
+}
+
+// The line of the barrier at which a thread waits; 0 if it waits at none.
+int32_t barrier_of(int thread) { return lanes[thread].state == AT_BARRIER ? lanes[thread].place.line : 0; }
+
+// Puts in the place of the fault what it came of, if that has been noted since the last barrier.
+void find_cause() {
+    const auto& [race, one, other] = first_race;
+    if (race.kind) {
+        if (fault.kind != DIVERGENT_BARRIER || other < 0 || barrier_of(one) == barrier_of(other)) fault = race;
+    } else if (unwritten_read.kind) {
+        fault = unwritten_read;
+    }
+    stopped = fault.kind != NO_FAULT;
 }
 
 void run_group(Three group, const Three& grid, const Three& largest, const Three& groups) {
@@ -102,10 +116,7 @@ void run_group(Three group, const Three& grid, const Three& largest, const Three
         for (int first = 0; first < threads && !stopped; first += LANES)
             run_simdgroup(first, std::min<int>(threads, first + LANES));
     } while (!stopped && pass_barrier(threads));
-    if (unwritten_read.kind && fault.kind != RACE) {
-        fault = unwritten_read;
-        stopped = true;
-    }
+    find_cause();
     counters.threads += threads;
     ++counters.threadgroups;
     ++epochs.group;
@@ -131,6 +142,7 @@ SHOWN void simulator_run(Entry kernel, void** values, const char* kernels_code,
     allow(steps);
     code = kernels_code;
     fault = unwritten_read = {};
+    first_race = {};
     stopped = !make_stacks();
     fault.kind = stopped ? NO_ROOM : NO_FAULT;
     epochs.group = 0;

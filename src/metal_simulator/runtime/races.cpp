@@ -34,7 +34,7 @@ bool is_unordered(const Region& region, const Mark& mark, uint32_t me) {
 
 struct Suspicion {
     bool there = false;
-    Fault fault;
+    Race race;
     char* address;
     size_t bytes;
     unsigned char before[16];
@@ -58,7 +58,11 @@ struct Access {
     uint32_t me;
 };
 
-void race(const Access& access, size_t where, const Mark& mark, Touch theirs) {
+void note(const Race& race) {
+    if (!first_race.fault.kind) first_race = race;
+}
+
+void find_race(const Access& access, size_t where, const Mark& mark, Touch theirs) {
     const auto& [region, offset, bytes, how, at, me] = access;
     Fault found{};
     found.kind = RACE;
@@ -68,14 +72,14 @@ void race(const Access& access, size_t where, const Mark& mark, Touch theirs) {
     found.here = running(how, at);
     found.there = other(mark, me, theirs);
     std::memcpy(found.name, region.name, sizeof found.name);
+    const Race race{found, int(thread_of(me)), found.there.known ? int(thread_of(mark.who)) : -1};
     if (how == WRITE && theirs == WRITE && !mark.atomic && bytes <= sizeof suspicion.before) {
         if (suspicion.there) return;
-        suspicion = {true, found, region.start + offset, bytes, {}};
+        suspicion = {true, race, region.start + offset, bytes, {}};
         std::memcpy(suspicion.before, suspicion.address, bytes);
         return;
     }
-    fault = found;
-    stop();
+    note(race);
 }
 
 void note_read(const Region& region, Cell& cell, uint32_t me, const Mark& mine) {
@@ -101,13 +105,13 @@ void check_races(Region& region, size_t offset, size_t bytes, Touch how, uint32_
         Cell& cell = region.cells[i];
         const size_t where = i << region.grain;
         const bool both_atomic = how == ATOMIC && cell.written.atomic;
-        if (!both_atomic && is_unordered(region, cell.written, access.me)) race(access, where, cell.written, WRITE);
+        if (!both_atomic && is_unordered(region, cell.written, access.me)) find_race(access, where, cell.written, WRITE);
         if (how == READ) {
             note_read(region, cell, access.me, mine);
             continue;
         }
         for (const Mark& read : {cell.read, cell.read_elsewhere})
-            if (is_unordered(region, read, access.me)) race(access, where, read, READ);
+            if (is_unordered(region, read, access.me)) find_race(access, where, read, READ);
         cell.written = mine;
     }
 }
@@ -116,8 +120,7 @@ void check_suspicion() {
     if (!suspicion.there) return;
     suspicion.there = false;
     if (!std::memcmp(suspicion.before, suspicion.address, suspicion.bytes)) return;
-    fault = suspicion.fault;
-    stop();
+    note(suspicion.race);
 }
 
 void drop_suspicion() { suspicion.there = false; }

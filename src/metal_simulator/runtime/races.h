@@ -14,7 +14,7 @@ struct Epochs {
 };
 extern Epochs epochs;
 
-// Ends the run if this access races with an earlier one.
+// Notes it if this access races with an earlier one.
 void check_races(Region&, size_t offset, size_t bytes, Touch how, uint32_t thread, const void* at);
 
 // Two threads that write the same value do no harm. The value is not there yet when a compiler announces the write: so

@@ -17,6 +17,7 @@
 using namespace simulator;
 
 Fault fault, unwritten_read;
+Race first_race;
 Lane lanes[THREADS];
 bool stopped = false;
 int64_t steps_left = 0;

@@ -9,10 +9,9 @@
 
 #include "lanes.h"
 
-/// Asks memory for as many numbers as N registers hold: on the way through N rows, bit by bit, for N rows that follow.
-template <int N>
-inline void ask_for(const float* numbers) {
-  for (int i = 0; i < N * LANES; i += 16) __builtin_prefetch(numbers + i);
+/// Asks memory for n numbers that are 2 KiB further on: whoever reads these now comes there soon.
+inline void ask_ahead(const float* numbers, int n) {
+  for (int i = 0; i < n; i += 16) __builtin_prefetch(numbers + i + 512);  // 16 in a cache line
 }
 
 /// The products of a query with N keys, one after another in memory: N sums grow side by side, and none waits.
@@ -20,10 +19,8 @@ template <int N>
 inline void compare(const float* query, const float* keys, int dims, float scale, float* scores) {
   Floats sums[N] = {};
   int d = 0;
-  for (; d + LANES <= dims; d += LANES) {
-    ask_for<N>(keys + N * (2 * dims + d));
+  for (; d + LANES <= dims; d += LANES)
     for (int n = 0; n < N; ++n) sums[n] += load(query + d) * load(keys + n * dims + d);
-  }
   for (int n = 0; n < N; ++n) scores[n] = scale * (sum(sums[n]) + dot(query + d, keys + n * dims + d, dims - d));
 }
 
@@ -32,7 +29,6 @@ template <int N>
 inline void gather(const float* weights, const float* values, int dims, float* seen) {
   int d = 0;
   for (; d + LANES <= dims; d += LANES) {
-    ask_for<N>(values + N * (2 * dims + d));
     Floats sum = load(seen + d);
     for (int n = 0; n < N; ++n) sum += weights[n] * load(values + n * dims + d);
     store(seen + d, sum);

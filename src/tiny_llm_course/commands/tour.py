@@ -111,6 +111,6 @@ def _folder_with(edit: Edit) -> Iterator[Path]:
         file = package / edit.file
         file.write_text(file.read_text(encoding="utf-8").replace(edit.find, edit.put, 1), encoding="utf-8")
         shutil.copytree(ROOT / "tests" / "week1", folder / "tests" / "week1")
-        for part in ("pyproject.toml", "solutions", "src/tiny_llm_course", "src/memory_watch"):
+        for part in ("pyproject.toml", "solutions", "src/tiny_llm_course", "src/memory_watch", "src/metal_simulator"):
             (folder / part).symlink_to(ROOT / part)
         yield folder

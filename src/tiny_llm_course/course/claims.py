@@ -6,7 +6,9 @@ from .findings import Kind
 
 # What has been seen, by the kind of failure that it is told under.
 SEEN = {
+    Kind.MEMORY: "your kernel does what one does in which",
     Kind.RAISED: "your program stops as one does in which",
+    Kind.COSTS: "your kernel does what one does in which",
     Kind.NO_ERROR: "your program does what one does in which",
     Kind.MISJUDGED: "your check lets through just what one does that",
 }

@@ -25,9 +25,10 @@ class Kind(enum.IntEnum):
     NAN = 10
     VALUES = 11
     INPUT_CHANGED = 12
-    NO_ERROR = 13
-    MISJUDGED = 14  # of an open task: the learner's check stops a right program, or lets a wrong one pass
-    COURSE = 15  # the check itself is wrong
+    COSTS = 13  # a kernel moves, or waits, more than it needs to
+    NO_ERROR = 14
+    MISJUDGED = 15  # of an open task: the learner's check stops a right program, or lets a wrong one pass
+    COURSE = 16  # the check itself is wrong
 
 
 @dataclasses.dataclass(frozen=True)

@@ -29,6 +29,16 @@ class Target:
         return not self.source.endswith(OTHER_LANGUAGES)
 
     @property
+    def is_cpp(self) -> bool:
+        """Whether it is written in C++."""
+        return self.source.endswith((".cpp", ".h"))
+
+    @property
+    def is_metal(self) -> bool:
+        """Whether it is written in Metal."""
+        return self.source.endswith(".metal")
+
+    @property
     def file(self) -> str:
         """Its file below the package: "kernels/axpy.py", "extension/axpy.cpp"."""
         return f"{self.source.replace('.', '/')}.py" if self.is_python else self.source
@@ -160,3 +170,4 @@ class Week:
     stages: tuple[Stage, ...] = ()
     build: str = ""  # a program in the package, `extension/build.py`, that its tasks with a compiler need first
     calls: str = ""  # a function in the package, `kernels.native:run`, through which one kernel in C++ is called
+    launches: str = ""  # the same for kernels in Metal, `metal.device:run`

@@ -142,13 +142,16 @@ def _load(folder: Path) -> Course:
     return Course(tuple(_week(week) for week in weeks))
 
 
+RUNS = ("build", "calls", "launches")
+
+
 def _week(table: dict[str, Any]) -> Week:
     number = table["number"]
     stages = tuple(_stage(stage) for stage in table.get("stages", []))
     days = [_day(day, number) for day in table["days"]]
     if "open" in table:
         days.append(_open_task(table["open"], number, max((day.number for day in days), default=0) + 1))
-    return Week(number, table["title"], tuple(days), stages, table.get("build", ""), table.get("calls", ""))
+    return Week(number, table["title"], tuple(days), stages, **{key: table.get(key, "") for key in RUNS})
 
 
 def _stage(table: dict[str, Any]) -> Stage:

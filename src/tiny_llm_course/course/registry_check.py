@@ -22,7 +22,7 @@ YES_NO = "true or false"
 
 NO_KEYS: Keys = {}
 WEEK_KEYS = {"number": NUMBER, "title": STRING, "days": TABLES}
-WEEK_OPTIONS = {"stages": TABLES, "build": STRING, "calls": STRING, "open": TABLE}
+WEEK_OPTIONS = {"stages": TABLES, "build": STRING, "calls": STRING, "launches": STRING, "open": TABLE}
 STAGE_KEYS = {"name": STRING, "title": STRING, "model": STRING, "generate": STRING, "needs": STRINGS}
 STAGE_OPTIONS = {"requires": STRINGS, "rereads": YES_NO, "packed": YES_NO}
 DAY_KEYS = {"number": NUMBER, "title": STRING, "chapter": STRING, "tasks": TABLES}
@@ -63,8 +63,9 @@ def check_registry(weeks: Sequence[Table]) -> None:
     tasks: list[Table] = []
     for week in weeks:
         _check_keys(week, WEEK_KEYS, f"week {week.get('number', 'without number')}", WEEK_OPTIONS)
-        if not PYTHON.fullmatch(week.get("calls", "module:name")):
-            raise ValueError(f"week {week['number']}: 'calls' is {week['calls']!r}, which is not module:name")
+        for key in ("calls", "launches"):
+            if not PYTHON.fullmatch(week.get(key, "module:name")):
+                raise ValueError(f"week {week['number']}: {key!r} is {week[key]!r}, which is not module:name")
         for j, day in enumerate(week["days"], 1):
             _check_keys(day, DAY_KEYS, f"day {week['number']}.{day.get('number', f'(at place {j})')}")
             for k, task in enumerate(day["tasks"], 1):

@@ -16,11 +16,12 @@ from functools import cache
 
 @dataclass(frozen=True)
 class Requirement:
-    """One thing; `fix` is the command that brings it, where there is one."""
+    """One thing; `fix` is the command that brings it, where there is one. Each of `ways` is enough for it, too."""
 
     name: str  # completes "needs ..."
     is_here: Callable[[], bool]
     fix: str = ""
+    ways: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -76,11 +77,14 @@ REQUIREMENTS = {
     "compiler": Requirement("a C++ compiler", lambda: bool(compiler()), GETTING_A_COMPILER),
     "simulator": Requirement("a C++ compiler to simulate Metal with", lambda: bool(compiler()), GETTING_A_COMPILER),
     "kernels": Requirement(
-        "Metal, or a C++ compiler to simulate it with", lambda: _metal() or bool(compiler()), GETTING_A_COMPILER
+        "Metal, or a C++ compiler to simulate it with",
+        lambda: _metal() or bool(compiler()),
+        GETTING_A_COMPILER,
+        ways=("metal", "simulator"),
     ),
     "metal": Requirement("Metal", _metal),
     "cuda": Requirement("CUDA", _cuda),
-    "gpu": Requirement("Metal or CUDA", lambda: _metal() or _cuda()),
+    "gpu": Requirement("Metal or CUDA", lambda: _metal() or _cuda(), ways=("metal", "cuda")),
     "port": Requirement("a TCP port of this machine", _port),
 }
 
@@ -106,5 +110,7 @@ def missing(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def in_words(words: Iterable[str]) -> str:
-    """`Metal and a C++ compiler (xcode-select --install)`."""
-    return " and ".join(dict.fromkeys(REQUIREMENTS[word].text for word in words))
+    """`Metal and a C++ compiler (xcode-select --install)`; what comes with another of the words is not said."""
+    wanted = dict.fromkeys(words)
+    alone = [word for word in wanted if wanted.keys().isdisjoint(REQUIREMENTS[word].ways)]
+    return " and ".join(REQUIREMENTS[word].text for word in alone)

@@ -14,13 +14,11 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-import memory_watch
-
 from ..course.nouns import Day
 from ..course.places import day_files
 from ..course.registry import load_course
 from ..course.requirements import REQUIREMENTS, compiler, missing
-from ..paths import COURSE, EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, TESTS
+from ..paths import COURSE, EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, TESTS, WATCHERS
 from ..source.code import Code
 from .planted import Claims
 from .proof import Proof
@@ -75,7 +73,7 @@ def _state(day: Day) -> str:
 
 
 def _harness() -> Iterator[Path]:
-    folders = COURSE, Path(memory_watch.__file__).parent
+    folders = COURSE, *WATCHERS
     return (f for folder in folders for f in _files_below(folder) if not f.is_relative_to(REGISTRY))
 
 

@@ -41,9 +41,9 @@ def scaffold(name: str, title: str = "", week_title: str = "", target: str = "")
             return files
         raise UsageError(f"Day {name} has a file of each kind. What else it lacks:", f"pdm run dev check {name}")
     counts = {known.number: sum(not day.is_open for day in known.days) for known in course.weeks}
-    following = [f"{week}.{count + 1}" for week, count in counts.items()] + [f"{len(course.weeks) + 1}.1"]
-    if name not in following:
-        raise UsageError(f"Day {name} cannot come next; {' or '.join(following)} can.")
+    following = [f"{week}.{count + 1}" for week, count in counts.items()]
+    if name not in following and (week in counts or number > 1):
+        raise UsageError(f"Day {name} cannot come next; {' or '.join([*following, 'the first day of a week'])} can.")
     target = target or f"week{week}_day{number}:twice"
     if not (wanted := Target.parse(target)).is_python or "." in wanted.name:
         raise UsageError(f"The toy task is a function in Python, and {target} is none.")

@@ -23,6 +23,7 @@ from typing import Any
 
 from ..course.registry import load_course
 from ..paths import COURSE, LEARNER, REGISTRY, ROOT, SOLUTION
+from ..programs.launches import KEPT
 from ..source.package import write_stubs
 
 FOLDER = Path("book", "transcripts")
@@ -92,6 +93,9 @@ def scenarios(root: Path = ROOT) -> tuple[Scenario, ...]:
 def play(scenario: Scenario) -> str:
     """Run a scenario and give its transcript: each command, what it printed, and its exit code."""
     with checkout_for(scenario) as checkout:
+        KEPT.mkdir(parents=True, exist_ok=True)
+        (checkout / ".tiny-llm").mkdir()
+        (checkout / ".tiny-llm" / KEPT.name).symlink_to(KEPT)  # what is compiled already need not be compiled again
         transcript = []
         for step in (Step(scenario.typed), *scenario.steps):
             _edit(scenario.name, step.edits, checkout)

@@ -28,7 +28,7 @@ from ..learner import progress
 from ..paths import ROOT, SOLUTION
 from ..programs.packages import LearnerError
 from ..terminal.screen import say
-from .compiled import compiled, complaint, is_called_alone, last_words
+from .compiled import compiled, complaint, is_called_alone, last_words, without_simulator
 from .lent import lent_parts, sources
 from .limits import run_command
 
@@ -48,7 +48,7 @@ def build_for(
     """
     packages = list(packages)
     kernels = [task for task in tasks if alone and is_called_alone(task)]
-    found = compiled(kernels, packages)
+    found = compiled(kernels, packages) | without_simulator(tasks)
     wanted = {task.id: recipes(task) for task in tasks if task not in kernels}
     for recipe in dict.fromkeys(recipe for names in wanted.values() for recipe in names):
         failures = (build(package, recipe, cancelled=cancelled) for package in packages)

@@ -13,9 +13,11 @@ from ..course.registry import load_course
 from ..course.requirements import missing
 from ..learner import progress
 from ..paths import LEARNER, ROOT
-from ..programs.kernels import AT_ONCE, NotBuilt, built
+from ..programs.kernel_faults import NotBuilt
+from ..programs.kernels import AT_ONCE, built
 from ..programs.parts import solved_part, with_part
 
+SIMULATOR = "the Metal simulator"  # what its compiler is to be mended for
 TOLD = 3  # of a compiler's complaints
 ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.+)$", re.MULTILINE)
 LINKER = re.compile(r"^.*(?:[Uu]ndefined |error).*$", re.MULTILINE)
@@ -24,7 +26,7 @@ LINKER = re.compile(r"^.*(?:[Uu]ndefined |error).*$", re.MULTILINE)
 def is_called_alone(task: Task) -> bool:
     """Whether grading it calls a kernel by itself, which needs no more than its file."""
     calls = load_course().week(task.week).calls
-    return bool(calls) and not task.target.is_python and not missing([*task.requires, "compiler"])
+    return bool(calls) and task.target.is_cpp and not missing([*task.requires, "compiler"])
 
 
 def compiled(tasks: Sequence[Task], packages: Iterable[Path]) -> dict[str, Finding]:
@@ -40,6 +42,25 @@ def compiled(tasks: Sequence[Task], packages: Iterable[Path]) -> dict[str, Findi
         for task in tasks
         if package / task.target.file == file
     }
+
+
+def without_simulator(tasks: Iterable[Task]) -> dict[str, Finding]:
+    """Compile what simulates Metal, if a task needs it; where that fails, the finding by the task's id."""
+    course = load_course()
+    wanted = [
+        task.id
+        for task in tasks
+        if any("simulator" in each.requires for each in (task, *map(course.task, course.needs(task.id))))
+    ]
+    if not wanted or missing(["simulator"]):
+        return {}
+    from ..programs import launches  # and with it MLX
+
+    try:
+        launches.prepare()
+    except NotBuilt as error:
+        return dict.fromkeys(wanted, Finding(Kind.NOT_BUILT, shortened(str(error)), place=SIMULATOR))
+    return {}
 
 
 def _compiled(job: tuple[Path, Path, bool]) -> Finding | None:
@@ -79,6 +100,6 @@ def _line(file: Path, number: int) -> str:
 def last_words(words: str, folder: str, why: str) -> Finding:
     """The finding where no line is to blame: what the linker or the program that builds says."""
     lines = [line.strip() for line in words.replace(f"{ROOT}/", "").splitlines() if line.strip()]
-    said = [line for line in lines if LINKER.match(line)] or lines[-1:] or [why]
+    said = [line for line in lines if LINKER.match(line)] or lines[-1:] or [why or "its compiler says nothing"]
     told = tuple(map(shortened, said[1:TOLD]))
     return Finding(Kind.NOT_BUILT, shortened(f"{folder} cannot be built: {said[0]}"), told, place=folder)

@@ -16,7 +16,7 @@ from ..course.nouns import TASK_ID, Task
 from ..course.places import module_path
 from ..course.registry import load_course
 from ..paths import ROOT
-from ..programs.kernels import KernelFault
+from ..programs.kernel_faults import KernelFault
 from ..programs.packages import NotImportable
 from ..testkit.cases import CASE_NOTE
 from ..testkit.errors import course_fault, of_the_course

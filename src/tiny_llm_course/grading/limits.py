@@ -18,11 +18,32 @@ from .deaths import signal_words
 
 TICK = 0.02  # seconds between two looks at the child
 STEP = 1.0  # seconds that one look counts at most: a machine that slept did not compute
+LEAST_SHARE = 0.25  # of a second that counts, however many others the machine is busy with
 FAMILY = 0.25  # seconds between two looks for what it has started, which goes through all processes of the machine
 
 
 class Cancelled(Exception):
     """Nobody waits for the verdict any more."""
+
+
+class Stopwatch:
+    """The seconds that a child has had: where a machine is busy with others, fewer than went by."""
+
+    def __init__(self) -> None:
+        self.busy = 0.0
+        self._last = time.monotonic()
+
+    def look(self) -> float:
+        """The seconds until now."""
+        now = time.monotonic()
+        self.busy += min(now - self._last, STEP) * _share()
+        self._last = now
+        return self.busy
+
+
+def _share() -> float:
+    """Which part of a core each process gets, where more want one than there are."""
+    return max(LEAST_SHARE, min(1.0, (os.cpu_count() or 1) / max(os.getloadavg()[0], 1.0)))
 
 
 class Tree:
@@ -104,15 +125,13 @@ def run_command(
         stderr=subprocess.STDOUT,
     )
     tree = Tree(process.pid)
-    busy, last = 0.0, time.monotonic()
+    stopwatch = Stopwatch()
     try:
         while process.poll() is None:
             time.sleep(TICK)
             if cancelled and cancelled.is_set():
                 raise Cancelled
-            now = time.monotonic()
-            busy, last = busy + min(now - last, STEP), now
-            if busy > seconds:
+            if stopwatch.look() > seconds:
                 return f"still running after {seconds:g} s"
             if tree.resident() > memory:
                 return f"used more than {memory / (1 << 30):.3g} GB of memory"

@@ -19,7 +19,7 @@ from ..course.nouns import Task
 from ..course.registry import UsageError, load_course
 from ..course.results import TaskResult
 from .deaths import Trace, cause_of_exit, trace_of
-from .limits import STEP, TICK, Cancelled
+from .limits import TICK, Cancelled, Stopwatch
 from .tail import Tail
 from .worker import CHECK_BEGINS, Worker
 
@@ -31,7 +31,9 @@ START = 60.0  # seconds a child may take for what is not the learner's: starting
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What one task may take: seconds of wall time, and bytes of resident memory of the child and all it started."""
+    """What one task may take: seconds, as `Stopwatch` counts them, and bytes of resident memory of the child and all it
+    started.
+    """
 
     seconds: float | None = None  # by default what the registry gives the task
     memory: int = 4 << 30
@@ -87,7 +89,7 @@ class ChildProcess:
     ) -> None:
         """Take the events until the child has ended or has been ended; each result is handed over when it is whole."""
         self._begin, self._finished = begin, finished
-        busy, last = 0.0, time.monotonic()
+        stopwatch = Stopwatch()
         try:
             # The pipes say nothing: what the child started may hold them open, and it may close them itself.
             while not self.ended and self._process.poll() is None:
@@ -99,12 +101,10 @@ class ChildProcess:
                     pass
                 else:
                     if event["event"] in ("task", "importing", "collected", "diagnosis"):
-                        busy = 0.0 if event["event"] != "diagnosis" else -DIAGNOSIS
+                        stopwatch.busy = 0.0 if event["event"] != "diagnosis" else -DIAGNOSIS
                     self._take(event, results)
-                now = time.monotonic()
-                busy, last = busy + min(now - last, STEP), now
                 allowed = self.limits.allowed(self.task) if self.task or self.module else START
-                if busy > allowed:
+                if stopwatch.look() > allowed:
                     self._end(f"still running after {allowed:g} s, the limit of a task")
                     return
                 if self._worker.tree.resident() > self.limits.memory:

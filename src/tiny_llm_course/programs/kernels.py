@@ -1,10 +1,10 @@
-"""Kernels in C++: a package's calls of them go to libraries that are watched, and that are built when they are needed.
+"""Kernels: a package's calls of those in C++ go to libraries that are watched, and built when they are needed.
 
 A week of the registry names the function through which its package calls them, `calls = "kernels.native:run"`. It takes
 the path of a file, the name of a function in it and a list of arguments, and gives a list of what the function has
 filled. `install` puts another one in its place, for every package that is imported: it calls the checked build, which
 says of each access that must not be at which line it is. Within `fast` it calls the build that an engine runs, once the
-checked one has let that function through.
+checked one has let that function through. Those in Metal have a function of their own, and `launches` takes its place.
 """
 
 import re
@@ -19,8 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from memory_watch.building import DoesNotCompile, Source, build
-from memory_watch.faults import Fault
+from memory_watch.building import Source, build
+from memory_watch.compiling import DoesNotCompile
 from memory_watch.library import Fresh, Library
 
 from ..course.nouns import TASK_ID, Target, Task
@@ -29,6 +29,7 @@ from ..course.requirements import compiler
 from ..paths import ROOT, SOLUTION
 from ..source.changed import DoesNotApply, Edit, changed
 from . import parts
+from .kernel_faults import KernelFault, NotBuilt
 from .packages import SOLUTION_NAME, program
 
 AT_ONCE = 2  # compilers
@@ -38,19 +39,6 @@ _timed = False
 _last: list[Library] = []  # the one of the last checked call
 _caught: set[tuple[str, str]] = set()  # those that have done wrong: no more of them is run unchecked
 _let_through: set[tuple[str, str]] = set()  # texts and functions that a checked call has found nothing wrong with
-
-
-class KernelFault(Exception):
-    """A kernel touches memory that it must not, or ends as it must not; `about` is how two faults are compared."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.what)
-        self.fault = fault
-        self.about = fault.what
-
-
-class NotBuilt(Exception):
-    """A kernel does not compile; the message is what the compiler says."""
 
 
 @contextmanager
@@ -99,7 +87,7 @@ def run(package: str, source: Path, function: str, arguments: Sequence[Any]) -> 
         KernelFault, NotBuilt: it did wrong, or does not compile.
         RuntimeError: it is a stub, which throws its task's label.
     """
-    file = next(_relative(source))
+    file = parts.below_package(source)
     text = parts.with_exchanges(package, file, source.read_text(encoding="utf-8"))
     may = _timed or (_fast and not parts.is_exchanged(package, file))
     checked = not may or (text, function) not in _let_through - _caught
@@ -147,7 +135,7 @@ def prepare(programs: Iterable[Callable[..., Any]]) -> None:
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for part in (getattr(program, "part", None) for program in programs):
-            if part:
+            if part and part[0].is_cpp:
                 pool.submit(make, *part)
 
 
@@ -176,30 +164,46 @@ def with_lines(task: Task, lines: str, package: str = SOLUTION_NAME) -> Callable
     return kernel
 
 
+Run = Callable[..., list[Any]]
+Takes = Callable[[str, Run], Run]  # of a package's name and its function, what takes the function's place
+
+
+def _calls(package: str, original: Run) -> Run:
+    def watched(source: Path, function: str, arguments: Sequence[Any]) -> list[Any]:
+        return run(package, source, function, arguments)
+
+    return watched
+
+
+def _launches(package: str, original: Run) -> Run:
+    from . import launches  # and with it MLX, which a command that only builds does without
+
+    return launches.simulated(package, original)
+
+
 class _Loader(SourceFileLoader):
     """Runs a file through which kernels are called, then takes the call over."""
 
-    def __init__(self, name: str, path: str, function: str) -> None:
+    def __init__(self, name: str, path: str, function: str, takes: Takes) -> None:
         super().__init__(name, path)
-        self._function = function
+        self._function, self._takes = function, takes
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the file, and take over."""
         super().exec_module(module)
         package = module.__name__.partition(".")[0]
-
-        def watched(source: Path, function: str, arguments: Sequence[Any]) -> list[Any]:
-            return run(package, source, function, arguments)
-
-        setattr(module, self._function, watched)
+        setattr(module, self._function, self._takes(package, getattr(module, self._function)))
 
 
 class _Finder(MetaPathFinder):
     """Finds the files through which kernels are called, of whatever package."""
 
     def __init__(self) -> None:
-        calls = [Target.parse(week.calls) for week in load_course().weeks if week.calls]
-        self.names = {call.module: call.name for call in calls}
+        weeks = load_course().weeks
+        found: list[tuple[str, Takes]] = [(week.calls, _calls) for week in weeks]
+        found += [(week.launches, _launches) for week in weeks]
+        calls = [(Target.parse(name), takes) for name, takes in found if name]
+        self.names = {call.module: (call.name, takes) for call, takes in calls}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -210,13 +214,5 @@ class _Finder(MetaPathFinder):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec and isinstance(spec.loader, SourceFileLoader):
-            spec.loader = _Loader(fullname, spec.loader.path, self.names[module])
+            spec.loader = _Loader(fullname, spec.loader.path, *self.names[module])
         return spec
-
-
-def _relative(source: Path) -> Iterator[str]:
-    """A file's path below its package."""
-    for folder in source.parents:
-        if folder.name == "tiny_llm":
-            yield source.relative_to(folder).as_posix()
-    yield source.name

@@ -6,6 +6,7 @@ call each other. What is known of a part is its lines, between the marks.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from ..course.nouns import Target
 from ..paths import SOLUTION
@@ -67,3 +68,9 @@ def solved_part(target: Target) -> str:
     if region is None:
         raise DoesNotApply(f"there is no part {target}")
     return region
+
+
+def below_package(source: Path) -> str:
+    """A file's path below its package."""
+    folder = next((each for each in source.parents if each.name == "tiny_llm"), source.parent)
+    return source.relative_to(folder).as_posix()

@@ -7,6 +7,7 @@ Only arrays and plain values go from one process to the other. It is started as
 """
 
 import builtins
+import dataclasses
 import io
 import os
 import pickle
@@ -14,6 +15,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
 import mlx.core as mx
@@ -23,6 +25,7 @@ from ..course.findings import CheckFailed, Finding, Kind
 from ..course.registry import load_course
 from ..paths import ROOT
 from .cases import dtype_word, type_words
+from .kernels import with_counts
 from .outcomes import Program
 from .variants import Variant, Variants, load_variants
 
@@ -96,8 +99,15 @@ class Apart:
 
 
 def programs_of(known: Variants) -> list[Variant]:
-    """All known programs, the right ones first."""
-    return [known.solution, *known.accepted_programs, *known.ways, *known.wrong_programs]
+    """All known programs, the right ones first; of kernels in Metal such as give what is counted, too."""
+    programs = [known.solution, *known.accepted_programs, *known.ways, *known.wrong_programs]
+    if not known.task.target.is_metal:
+        return programs
+    return [dataclasses.replace(each, make=partial(_counted, each)) for each in programs]
+
+
+def _counted(variant: Variant) -> Program:
+    return with_counts(variant.program)
 
 
 def _serve(known: Variants, requests: BinaryIO, answers: BinaryIO) -> None:

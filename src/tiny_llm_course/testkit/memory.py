@@ -39,8 +39,25 @@ def copies_none_of(run: Callable[[], mx.array], names: str, *arrays: mx.array, c
     taken = most_at_once(run)
     if taken > 2 * held:
         headline = f"{names} hold {_megabytes(held)}, and your code takes {_megabytes(taken)} more: it makes copies"
-        size = sum(array.size for array in arrays)
-        raise CheckFailed(Finding(Kind.VALUES, headline, (f"at most   {_megabytes(2 * held)}",), case, size))
+        _fail(headline, 2 * held, case, sum(array.size for array in arrays))
+
+
+def holds_less(run: Callable[[], mx.array], most: int, than: str, *, case: str) -> None:
+    """Check that a call holds less than so many bytes at its peak.
+
+    Args:
+        run: the call.
+        most: bytes.
+        than: what takes so many, in words: "two bytes for each score".
+        case: the inputs in words.
+    """
+    taken = most_at_once(run)
+    if taken >= most:
+        _fail(f"your code holds {_megabytes(taken)} at its peak, which is not less than {than}", most, case, most)
+
+
+def _fail(headline: str, most: int, case: str, size: int) -> None:
+    raise CheckFailed(Finding(Kind.VALUES, headline, (f"at most   {_megabytes(most)}",), case, size))
 
 
 def _megabytes(count: int) -> str:

@@ -8,6 +8,7 @@ it equals none of these, what is said is true of one case only, and of no other 
 import contextlib
 import dataclasses
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import TypeVar
@@ -66,9 +67,24 @@ def _wrong(known: Variants, mine: list[Outcome]) -> list[Variant]:
 
 
 def _pair(known: Variants, mine: list[Outcome], until: float) -> list[Variant]:
-    """The one program with two mistakes that has the same outcomes on all probes; none if there are several."""
-    alike = known.alike(mine, known.pairs, until)
+    """The one program with two mistakes that has the same outcomes on all probes; none if there are several.
+
+    Kernels have to be compiled: of them, only those are that may be it.
+    """
+    pairs: Iterable[Variant] = known.pairs
+    if not known.task.target.is_python:
+        pairs = (pair for pair in pairs if time.process_time() < until and _may_be(known, mine, pair))
+    alike = known.alike(mine, list(pairs), until)
     return alike if len(alike) == 1 else []
+
+
+def _may_be(known: Variants, mine: list[Outcome], pair: Variant) -> bool:
+    """Whether wherever one of two mistakes does not show, the outcome is the other's: seen without the two together."""
+    for number, each in enumerate(mine):
+        showing = [mistake for mistake in pair.both if known.shows(mistake, number)]
+        if len(showing) < 2 and not known.equal(each, [*showing, known.solution][0], number):
+            return False
+    return True
 
 
 def likely(known: Variants, mine: list[Outcome]) -> list[Variant]:

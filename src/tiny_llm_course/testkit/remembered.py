@@ -33,16 +33,21 @@ def remembered(compute: Callable[[], T], *of: Any) -> T:
     """What `compute()` gives, which depends on nothing but `of`: functions, plain values and arrays."""
     if not _kept:
         return compute()
-    digest = hashlib.blake2b(digest_size=16)
     try:
-        _add(digest, of)
+        key = key_of(*of)
     except TypeError:
         return compute()
-    key = digest.digest()
     if key not in _kept[-1]:
         _kept[-1][key] = compute()
     found: T = _kept[-1][key]
     return found
+
+
+def key_of(*of: Any) -> bytes:
+    """A hash of functions, plain values and arrays; TypeError if something else is among them."""
+    digest = hashlib.blake2b(digest_size=16)
+    _add(digest, of)
+    return digest.digest()
 
 
 def _add(digest: "hashlib.blake2b", value: Any) -> None:

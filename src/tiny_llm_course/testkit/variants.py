@@ -191,15 +191,24 @@ class Variants:
         return alike if time.process_time() < until else []
 
     def equal(self, mine: Outcome, variant: Variant, number: int) -> bool:
-        """Whether an outcome on the probe of a number is that of a known program, which is found out once."""
+        """Whether an outcome on the probe of a number is that of a known program."""
+        known = self._outcome(variant, number)
+        return known is not None and same(mine, known, self.probes[number].closeness)
+
+    def shows(self, mistake: Variant, number: int) -> bool:
+        """Whether a wrong program's outcome on the probe of a number is not the solution's."""
+        known = self._outcome(mistake, number)
+        return known is None or not self.equal(known, self.solution, number)
+
+    def _outcome(self, variant: Variant, number: int) -> Outcome | None:
+        """What becomes of a known program, found out once; None if it cannot be made."""
         key = variant.name, number
         if key not in self._known:
             try:
                 self._known[key] = outcome(self.probes[number].run, variant.program)
             except DoesNotApply:  # which `dev check` reports of a single change
                 self._known[key] = None
-        known = self._known[key]
-        return known is not None and same(mine, known, self.probes[number].closeness)
+        return self._known[key]
 
     def _combined(self, first: Variant, second: Variant) -> Program:
         """A program with both mistakes.

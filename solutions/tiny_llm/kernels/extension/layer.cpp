@@ -16,8 +16,7 @@ void multiply(const Matrix& w, const float* x, float* y, int rows, bool int8) {
                                         w.scale_type);
 }
 
-/// y = x / sqrt(mean(x^2) + eps) * weight; y may be x.
-static void norm(const float* x, const float* weight, float eps, float* y, int n) {
+void norm(const float* x, const float* weight, float eps, float* y, int n) {
   const float scale = 1 / std::sqrt(dot(x, x, n) / n + eps);
   for (int i = 0; i < n; ++i) y[i] = x[i] * scale * weight[i];
 }
@@ -40,9 +39,28 @@ static void swiglu(const float* gate, const float* up, float* y, int n) {
   for (; i < n; ++i) y[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
 }
 
-void run_layer(const Layer& layer, const float* x, float* y, int batch, int length, Cache& cache, int offset,
-               bool int8) {
-  const int rows = batch * length, dims = layer.head_dim, group = layer.heads / layer.kv_heads;
+/// Attention of all tokens in blocks, a row of the batch after another.
+static void attend_in_blocks(const Layer& layer, const float* qkv, const Cache& cache, float* attended,
+                             const Reading& reading) {
+  const int dims = layer.head_dim, batch = reading.batch, length = reading.length, tokens = reading.offset + length;
+  const int64_t q_size = layer.heads * dims, qkv_size = q_size + 2 * layer.kv_heads * dims;
+  std::vector<float> queries(length * q_size);
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t t = 0; t < length; ++t) std::copy_n(qkv + (b * length + t) * qkv_size, q_size, &queries[t * q_size]);
+    std::vector<const float*> keys, values;
+    for (int64_t head = b * layer.kv_heads; head < (b + 1) * layer.kv_heads; ++head) {
+      keys.push_back(cache.keys[head].data());
+      values.push_back(cache.values[head].data());
+    }
+    flash_attention(queries.data(), keys.data(), values.data(), attended + b * length * q_size, layer.heads,
+                    layer.kv_heads, dims, length, tokens, 1 / std::sqrt(float(dims)));
+  }
+}
+
+void run_layer(const Layer& layer, float* stream, Cache& cache, const Reading& reading) {
+  const int batch = reading.batch, length = reading.length, rows = batch * length, offset = reading.offset;
+  const bool int8 = reading.int8, flash = reading.flash;
+  const int dims = layer.head_dim, group = layer.heads / layer.kv_heads;
   const int64_t hidden = layer.hidden, width = layer.width;
   const int64_t q_size = layer.heads * dims, kv_size = layer.kv_heads * dims, qkv_size = q_size + 2 * kv_size;
   OwnLines normed(rows * hidden), qkv(rows * qkv_size), attended(rows * q_size), product(rows * hidden),
@@ -55,7 +73,7 @@ void run_layer(const Layer& layer, const float* x, float* y, int batch, int leng
   // Queries, keys and values.
   pool().run(rows, 1, [&](int first, int last) {
     for (int64_t r = first; r < last; ++r)
-      norm(x + r * hidden, layer.input_norm, layer.eps, &normed[r * hidden], hidden);
+      norm(stream + r * hidden, layer.input_norm, layer.eps, &normed[r * hidden], hidden);
   });
   multiply(layer.qkv, normed.data(), qkv.data(), rows, int8);
   pool().run(rows, 1, [&](int first, int last) {
@@ -77,8 +95,9 @@ void run_layer(const Layer& layer, const float* x, float* y, int batch, int leng
     }
   });
 
-  // Attention: each token and each group of heads for itself.
-  pool().run(rows * layer.kv_heads, 1, [&](int first, int last) {
+  // Attention: each token and each group of heads for itself, or in blocks.
+  if (flash) attend_in_blocks(layer, qkv.data(), cache, attended.data(), reading);
+  pool().run(flash ? 0 : rows * layer.kv_heads, 1, [&](int first, int last) {
     for (int64_t i = first; i < last; ++i) {
       const int64_t r = i / layer.kv_heads, h = i % layer.kv_heads, head = r / length * layer.kv_heads + h;
       attend(&qkv[r * qkv_size + h * group * dims], cache.keys[head].data(), cache.values[head].data(),
@@ -91,8 +110,8 @@ void run_layer(const Layer& layer, const float* x, float* y, int batch, int leng
   // The MLP, on what the stream is now.
   pool().run(rows, 1, [&](int first, int last) {
     for (int64_t r = first; r < last; ++r) {
-      for (int64_t i = r * hidden; i < (r + 1) * hidden; ++i) y[i] = x[i] + product[i];
-      norm(y + r * hidden, layer.mlp_norm, layer.eps, &normed[r * hidden], hidden);
+      for (int64_t i = r * hidden; i < (r + 1) * hidden; ++i) stream[i] += product[i];
+      norm(stream + r * hidden, layer.mlp_norm, layer.eps, &normed[r * hidden], hidden);
     }
   });
   multiply(layer.gate_up, normed.data(), gate_up.data(), rows, int8);
@@ -101,5 +120,5 @@ void run_layer(const Layer& layer, const float* x, float* y, int batch, int leng
       swiglu(&gate_up[r * 2 * width], &gate_up[r * 2 * width + width], &gated[r * width], width);
   });
   multiply(layer.down, gated.data(), product.data(), rows, int8);
-  for (int64_t i = 0; i < rows * hidden; ++i) y[i] += product[i];
+  for (int64_t i = 0; i < rows * hidden; ++i) stream[i] += product[i];
 }

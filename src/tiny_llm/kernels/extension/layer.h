@@ -15,6 +15,9 @@ struct Matrix {
 /// y = x W^T for some rows of x. One row goes to the matvec, in 8 bits if that is asked for, several to the matmul.
 void multiply(const Matrix& w, const float* x, float* y, int rows, bool int8);
 
+/// y = x / sqrt(mean(x^2) + eps) * weight; y may be x.
+void norm(const float* x, const float* weight, float eps, float* y, int n);
+
 /// What a layer is made of. All arrays are float32; those that the architecture does not have are null.
 struct Layer {
   int hidden, heads, kv_heads, head_dim, width;
@@ -32,8 +35,12 @@ struct Cache {
   std::vector<std::vector<float>> keys, values;  // a vector that grows by a token takes room for twice as many
 };
 
-/// Reads `length` new tokens of each of `batch` rows, and appends their keys and values to the first `offset`.
-///
-/// x and y: batch x length x hidden.
-void run_layer(const Layer& layer, const float* x, float* y, int batch, int length, Cache& cache, int offset,
-               bool int8);
+/// Which tokens are read, and how.
+struct Reading {
+  int batch, length, offset;  // `length` new tokens of each of `batch` rows, behind `offset` that the caches hold
+  bool int8;                  // whether one row of x may be multiplied in 8 bits
+  bool flash;                 // whether attention goes block by block
+};
+
+/// Adds to the stream, batch x length x hidden, what the layer makes of it, and to the cache the new keys and values.
+void run_layer(const Layer& layer, float* stream, Cache& cache, const Reading& reading);

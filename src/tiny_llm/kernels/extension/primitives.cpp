@@ -74,38 +74,26 @@ class QuantizedMatmul : public OnCpu {
   bool int8;
 };
 
-class FusedLayer : public OnCpu {
+class FusedModel : public OnCpu {
  public:
-  struct Settings {
-    std::shared_ptr<Cache> cache;
-    int offset, head_dim, group_size;
-    float eps;
-    bool int8;
-  };
+  FusedModel(std::shared_ptr<HeldModel> held, std::shared_ptr<Caches> caches, bool every, Reading reading)
+      : held(std::move(held)), caches(std::move(caches)), every(every), reading(reading) {}
 
-  explicit FusedLayer(Settings settings) : settings(settings) {}
-
-  const char* name() const override { return "FusedLayer"; }
+  const char* name() const override { return "FusedModel"; }
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
-    later(outputs[0], [in = weak(inputs), out = weak(outputs), set = settings]() mutable {
-      auto floats = [&](int i) { return in[i].size() ? in[i].data<float>() : nullptr; };
-      auto quantized = [&](int i) { return matrix(in[i], in[i + 1], in[i + 2], set.group_size); };
-      Layer layer{};
-      layer.input_norm = floats(1), layer.mlp_norm = floats(2), layer.q_norm = floats(3), layer.k_norm = floats(4);
-      layer.qkv_bias = floats(5), layer.cos = floats(6), layer.sin = floats(7);
-      layer.qkv = quantized(8), layer.out = quantized(11), layer.gate_up = quantized(14), layer.down = quantized(17);
-      layer.hidden = in[0].shape(2), layer.head_dim = set.head_dim, layer.eps = set.eps;
-      layer.heads = layer.out.inputs / set.head_dim, layer.width = layer.down.inputs;
-      layer.kv_heads = (layer.qkv.outputs / set.head_dim - layer.heads) / 2;
-      run_layer(layer, in[0].data<float>(), out[0].data<float>(), in[0].shape(0), in[0].shape(1), *set.cache, set.offset,
-                set.int8);
+    later(outputs[0], [in = weak(inputs), out = weak(outputs), held = held, caches = caches, every = every,
+                       reading = reading]() mutable {
+      run_model(held->model, in[0].data<int32_t>(), out[0].data<float>(), every, *caches, reading);
     });
   }
 
  private:
-  Settings settings;
+  std::shared_ptr<HeldModel> held;
+  std::shared_ptr<Caches> caches;
+  bool every;
+  Reading reading;
 };
 
 }  // namespace
@@ -118,11 +106,35 @@ mx::array quantized_matmul(const mx::array& x, const mx::array& packed, const mx
                    {row_major(x), row_major(packed), row_major(scales), row_major(biases)});
 }
 
-mx::array layer(const mx::array& x, const std::vector<mx::array>& weights, std::shared_ptr<Cache> cache,
-                const mx::array& before, int offset, int head_dim, float eps, int group_size, bool int8) {
-  std::vector<mx::array> inputs{row_major(x)};
-  inputs.insert(inputs.end(), weights.begin(), weights.end());
-  inputs.push_back(before);
-  FusedLayer::Settings settings{std::move(cache), offset, head_dim, group_size, eps, int8};
-  return mx::array(x.shape(), mx::float32, std::make_shared<FusedLayer>(settings), inputs);
+HeldModel::HeldModel(std::vector<mx::array> given, int head_dim, float eps, int group_size) : arrays(std::move(given)) {
+  size_t at = 0;
+  auto floats = [&] {
+    const mx::array& a = arrays[at++];
+    return a.size() ? a.data<float>() : nullptr;
+  };
+  auto quantized = [&] {
+    at += 3;
+    return matrix(arrays[at - 3], arrays[at - 2], arrays[at - 1], group_size);
+  };
+  model.eps = eps, model.norm = floats();
+  const float *cos = floats(), *sin = floats();
+  model.table = quantized(), model.head = quantized();
+  while (at < arrays.size()) {
+    Layer& layer = model.layers.emplace_back();
+    layer.cos = cos, layer.sin = sin, layer.eps = eps, layer.head_dim = head_dim;
+    layer.input_norm = floats(), layer.mlp_norm = floats();
+    layer.q_norm = floats(), layer.k_norm = floats(), layer.qkv_bias = floats();
+    layer.qkv = quantized(), layer.out = quantized(), layer.gate_up = quantized(), layer.down = quantized();
+    layer.hidden = layer.qkv.inputs, layer.width = layer.down.inputs, layer.heads = layer.out.inputs / head_dim;
+    layer.kv_heads = (layer.qkv.outputs / head_dim - layer.heads) / 2;
+  }
+}
+
+mx::array fused_model(const mx::array& tokens, std::shared_ptr<HeldModel> held, std::shared_ptr<Caches> caches,
+                      const mx::array& before, int offset, bool every, bool int8, bool flash) {
+  const int batch = tokens.shape(0), length = tokens.shape(1);
+  const mx::Shape shape{batch, every ? length : 1, held->model.head.outputs};
+  const Reading reading{batch, length, offset, int8, flash};
+  return mx::array(shape, mx::float32, std::make_shared<FusedModel>(std::move(held), std::move(caches), every, reading),
+                   {row_major(mx::astype(tokens, mx::int32, mx::Device::cpu)), before});
 }

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "layer.h"
 #include "mlx/array.h"
 #include "mlx/primitives.h"
+#include "model.h"
 
 namespace mx = mlx::core;
 
@@ -14,10 +14,20 @@ namespace mx = mlx::core;
 mx::array quantized_matmul(const mx::array& x, const mx::array& packed, const mx::array& scales,
                            const mx::array& biases, int group_size, bool int8);
 
-/// One layer for new tokens: the stream x, N x L x E, to the stream after it. The cache has `offset` tokens before.
-///
-/// weights: input_norm, mlp_norm, q_norm, k_norm, qkv_bias, cos, sin (an array without elements stands for none), then
-/// packed, scales and biases of qkv, out, gate_up and down. before: what this layer gave for the tokens before, which
-/// must be in the cache first; or anything.
-mx::array layer(const mx::array& x, const std::vector<mx::array>& weights, std::shared_ptr<Cache> cache,
-                const mx::array& before, int offset, int head_dim, float eps, int group_size, bool int8);
+using Caches = std::vector<Cache>;
+
+/// A model, and the arrays that it points into, which must have been computed.
+struct HeldModel {
+  std::vector<mx::array> arrays;
+  Model model;
+
+  /// given: norm, cos, sin, the matrices table and head; then of each layer input_norm, mlp_norm, q_norm, k_norm and
+  /// qkv_bias (an array without elements stands for none), and the matrices qkv, out, gate_up and down. A matrix is
+  /// packed, scales and biases.
+  HeldModel(std::vector<mx::array> given, int head_dim, float eps, int group_size);
+};
+
+/// Tokens, N x L, to logits, N x 1 x V, or N x L x V if every position is to be scored. The caches have `offset` tokens
+/// before. before: what came out for those, which must be in the caches first; or anything. int8 and flash: `Reading`.
+mx::array fused_model(const mx::array& tokens, std::shared_ptr<HeldModel> held, std::shared_ptr<Caches> caches,
+                      const mx::array& before, int offset, bool every, bool int8, bool flash);

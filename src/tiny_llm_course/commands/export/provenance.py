@@ -7,16 +7,14 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import memory_watch
-
 from ...doctor.git import ask_git
 from ...doctor.published import steering
-from ...paths import COURSE, LEARNER, REGISTRY, ROOT, TESTS
+from ...paths import COURSE, LEARNER, REGISTRY, ROOT, TESTS, WATCHERS
 
 PACKAGES = ("tiny-llm", "mlx", "numpy", "pytest", "hypothesis")
 # All that decides a verdict and is not the learner's; a file in the root can steer pytest too.
 STEERING = (f":(glob){folder}*.{kind}" for folder in ("", "src/") for kind in ("toml", "py", "ini", "cfg"))
-GRADER = ("tests", "src/tiny_llm_course", "src/memory_watch", "solutions", *STEERING)
+GRADER = ("tests", *(f"src/{folder.name}" for folder in (COURSE, *WATCHERS)), "solutions", *STEERING)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +42,7 @@ def of(time: str) -> Provenance:
     """The provenance of what is graded here at this time."""
     tests = [file for folder in sorted(TESTS.glob("week*")) for file in _files(folder)]
     grader = _hashes([*tests, *_files(REGISTRY), *(file for file in steering() if file not in tests)])
-    harness = [file for folder in (COURSE, Path(memory_watch.__file__).parent) for file in _files(folder)]
+    harness = [file for folder in (COURSE, *WATCHERS) for file in _files(folder)]
     every = {**_hashes(harness, COURSE.parents[1]), **grader}
     together = "\n".join(f"{name} {digest}" for name, digest in sorted(every.items()))
     return Provenance(

@@ -1,9 +1,12 @@
-// What stands in for the allocator of watched code, so that its blocks are known.
+// What stands in for the C library in watched code: its allocator, so that blocks are known, and what it copies and fills.
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
+#include "access.h"
 #include "memory.h"
+
+#define HERE __builtin_return_address(0)
 
 namespace {
 void* took(void* memory, size_t bytes) {
@@ -65,3 +68,17 @@ void operator delete(void* memory, std::align_val_t) noexcept { gave(memory); }
 void operator delete[](void* memory, std::align_val_t) noexcept { gave(memory); }
 void operator delete(void* memory, size_t, std::align_val_t) noexcept { gave(memory); }
 void operator delete[](void* memory, size_t, std::align_val_t) noexcept { gave(memory); }
+
+extern "C" {
+void* memcpy(void* to, const void* from, size_t bytes) { return copied(to, from, bytes, HERE); }
+void* memmove(void* to, const void* from, size_t bytes) { return copied(to, from, bytes, HERE); }
+void* memset(void* to, int byte, size_t bytes) {
+    const char pattern = char(byte);
+    return filled(to, &pattern, 1, bytes, HERE);
+}
+#if defined(__APPLE__)
+void memset_pattern4(void* to, const void* pattern, size_t bytes) { filled(to, pattern, 4, bytes, HERE); }
+void memset_pattern8(void* to, const void* pattern, size_t bytes) { filled(to, pattern, 8, bytes, HERE); }
+void memset_pattern16(void* to, const void* pattern, size_t bytes) { filled(to, pattern, 16, bytes, HERE); }
+#endif
+}

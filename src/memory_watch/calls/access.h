@@ -1,4 +1,4 @@
-// What the compiler's calls come down to: a thread touches memory, at a place in the code.
+// What the compiler's calls come down to: somebody touches memory, at a place in the code. A runtime defines all of it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,3 +13,7 @@ void touch_aligned(const void* address, size_t bytes, Touch how, const void* at)
 
 void enter(const void* caller);  // a function of the kernel's, from this place in the code
 void leave();
+
+// What compiler.cpp defines: copying and filling that are seen, byte by byte.
+void* copied(void* to, const void* from, size_t bytes, const void* at);
+void* filled(void* to, const void* pattern, size_t length, size_t bytes, const void* at);

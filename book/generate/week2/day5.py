@@ -1,0 +1,87 @@
+"""Day 5's pictures: the lines of memory that a SIMD-group touches, and the way of a row's squares to one sum."""
+
+import numpy as np
+from book.generate.week1.heads import SENTENCE, SHOWN, is_here, model, streams_of
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas, squares
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.parts import Parts, present
+
+LANES = 32  # threads of a SIMD-group
+LINE = 16  # float32 numbers in 64 bytes
+SHOWN_LINES = 8
+SIMDGROUPS = 2  # of a row's threadgroup
+CELL, GAP = 10.5, 26.0  # pixels
+WIDTH, LEVEL = 352.0, 26.0
+
+
+def generated_parts(course: Course) -> Parts:
+    """The pictures. Without the model, the one of its numbers stays as it is."""
+    return {("2.5", "touched"): touched(), ("2.5", "tree"): tree() if is_here() else present("2.5", "tree")}
+
+
+def touched() -> str:
+    """Some lines of memory, and the numbers in them that 32 threads read at once."""
+    canvas, lanes, told = Canvas(), np.arange(LANES), []
+    for i, (name, places) in enumerate({"thread t reads number t": lanes, "thread t reads 4 t": 4 * lanes}.items()):
+        left, top = i * (LINE * CELL + GAP), 2 * SMALL + 12
+        read = np.zeros((SHOWN_LINES, LINE))
+        read.flat[places] = 1
+        lines = np.flatnonzero(read.any(axis=1))
+        canvas.text(left, SMALL, name, "small")
+        canvas.text(left, 2 * SMALL + 4, f"{len(lines)} lines of 64 bytes", "small strong")
+        squares(canvas, left, top, read, CELL, "stream", 1.5, read == 0)
+        for line in range(SHOWN_LINES):
+            looks = "frame" if line in lines else "axis"
+            canvas.rect(left, top + line * CELL, LINE * CELL, CELL, looks)
+        told.append(f"{name}: {len(places)} numbers in {len(lines)} of the {SHOWN_LINES} lines")
+    about = f"Twice eight lines of 16 numbers. {'; '.join(told)}."
+    caption = (
+        f"{SHOWN_LINES * LINE} numbers, {LINE} in a line of memory. A square is a number that the 32 threads of a "
+        "SIMD-group read in their first turn, a dot one that they do not; lines that must be fetched are framed. On "
+        "the left the threads use all that comes. On the right they use a quarter of it."
+    )
+    return canvas.figure("touched-2-5", "The lines of memory that 32 threads touch", about, caption)
+
+
+def tree() -> str:
+    """The last token's squares: each thread's sum, halved in number step by step, then across the SIMD-groups."""
+    row = streams_of(SENTENCE)[SHOWN[0]][-1]
+    token, threads = SENTENCE.split()[-1], LANES * SIMDGROUPS
+    sums = np.square(row).reshape(-1, threads).sum(axis=0)
+    canvas, y, level = Canvas(), 0.0, sums
+    canvas.text(0, FONT, f"{len(row)} squares, {len(row) // threads} for each of {threads} threads", "small")
+    y += FONT + 8
+    while True:
+        step, top = WIDTH / len(level), float(level.max())
+        for i, value in enumerate(level):
+            height = (LEVEL - 6) * float(value) / top
+            canvas.rect(i * step + 0.6, y + LEVEL - 6 - height, step - 1.2, height, "fill role-stream")
+        canvas.path([(0, y + LEVEL - 5), (WIDTH, y + LEVEL - 5)], "axis")
+        y += LEVEL
+        if len(level) == SIMDGROUPS:
+            break
+        level = level.reshape(-1, 2).sum(axis=1)
+    for i, value in enumerate(level):
+        words = f"SIMD-group {i}: {value:.1f}"
+        canvas.text((i + 0.5) * WIDTH / SIMDGROUPS, y + SMALL - 2, words, "small", "middle")
+    y += SMALL + 12
+    canvas.path([(0, y), (96, y)], "line")
+    canvas.path([(WIDTH - 96, y), (WIDTH, y)], "line")
+    canvas.text(WIDTH / 2, y + 4, "threadgroup_barrier", "small mono", "middle")
+    total, eps = float(level.sum()), model().config["rms_norm_eps"]
+    scale = (total / len(row) + eps) ** -0.5
+    canvas.text(WIDTH / 2, y + FONT + 12, f"total {total:.1f}, mean {total / len(row):.3f}", "", "middle")
+    canvas.text(WIDTH / 2, y + 2 * FONT + 18, f"1 over the root of it: {scale:.3f}", "strong", "middle")
+    about = (
+        f"Rows of bars: {threads} sums, then half as many in each row, down to two, which are "
+        f"{' and '.join(f'{value:.1f}' for value in level)}. Below a barrier, their total {total:.1f}."
+    )
+    caption = (
+        f"RMSNorm of <code>{token}</code> before layer {SHOWN[0]}. Each bar of the first row is a thread's sum of "
+        f"squares; in each row below, two become one. <code>simd_sum</code> goes all the way from 32 to one, without "
+        "threadgroup memory and without a barrier. Only between SIMD-groups is something written down and waited for. "
+        "Which two a GPU adds first is its own affair; each row of bars has its own height."
+    )
+    return canvas.figure("tree-2-5", "From the squares of a row to one sum", about, caption)

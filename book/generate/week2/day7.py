@@ -1,0 +1,84 @@
+"""Day 7's pictures: a largest score that moves while blocks come, and the blocks of a table that is never there."""
+
+import numpy as np
+from book.generate.week1.heads import SENTENCE, SENTENCES, SHOWN, example, heads_of, is_here
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas, squares
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.parts import Parts, present
+
+TOKENS = SENTENCE.split()
+BLOCKS = ((0, 2), (2, 4), (4, 5))  # of the example's keys
+LONGER, SIZE = SENTENCES[2], 4  # of the second picture
+CELL, SMALL_CELL = 40.0, 20.0  # pixels
+
+
+def generated_parts(course: Course) -> Parts:
+    """The pictures. Without the model, those that are there stay."""
+    here = is_here()
+    return {
+        ("2.7", "running"): running() if here else present("2.7", "running"),
+        ("2.7", "blocks"): blocks() if here else present("2.7", "blocks"),
+    }
+
+
+def running() -> str:
+    """The weights of the last query's keys after each block, relative to the largest score so far."""
+    canvas, scores = Canvas(), example().scores[-1]
+    for i, token in enumerate(TOKENS):
+        canvas.text((i + 0.5) * CELL, SMALL, token, "small", "middle")
+        canvas.text((i + 0.5) * CELL, 2 * SMALL + 6, f"{scores[i]:.2f}", "small mono", "middle")
+    told, before, right = [], -np.inf, len(TOKENS) * CELL + 14
+    for i, (first, last) in enumerate(BLOCKS):
+        y = 2 * SMALL + 18 + i * (CELL + 16)
+        largest = float(scores[:last].max())
+        weights = np.exp(scores[None, :last] - largest)
+        squares(canvas, 0, y, weights, CELL, "weights", 1.0)
+        canvas.rect(first * CELL, y - 2, (last - first) * CELL, CELL + 3, "frame", 3)
+        words = [f"largest {largest:.2f}", f"total {weights.sum():.2f}"]
+        if i:
+            words.append(f"before: times {np.exp(before - largest):.2f}")
+        for j, each in enumerate(words):
+            canvas.text(right, y + FONT + j * (FONT + 1), each, "small")
+        told.append(f"after block {i + 1}: {', '.join(words)}")
+        before = largest
+    about = f"Three rows of squares, one after each block of keys; {'; '.join(told)}."
+    caption = (
+        "The scores of <code>dog</code>, from day 1 of week 1, come in blocks of two. A square is a key's weight "
+        "relative to the largest score so far, which fills its cell; the frame is the block that has just come. When "
+        "a larger score comes, all that was there shrinks by one factor. Divided by the last total, the last row is "
+        "the softmax."
+    )
+    return canvas.figure("running-2-7", "A softmax of scores that come in blocks", about, caption)
+
+
+def blocks() -> str:
+    """A head's table of weights, cut into blocks, of which one is there at a time."""
+    layer, head = SHOWN
+    weights = heads_of(LONGER)[layer].weights[head]
+    size = len(weights)
+    canvas, hidden = Canvas(), np.triu(np.ones((size, size), dtype=np.bool_), k=1)
+    skipped = 0
+    for row in range(0, size, SIZE):
+        for column in range(0, size, SIZE):
+            height, width = min(SIZE, size - row), min(SIZE, size - column)
+            place = column * SMALL_CELL, row * SMALL_CELL, width * SMALL_CELL, height * SMALL_CELL
+            canvas.rect(*place, "axis")
+            if column > row + height - 1:
+                skipped += 1
+                continue
+            some = np.s_[row : row + height, column : column + width]
+            squares(canvas, *place[:2], weights[some], SMALL_CELL, "weights", 1.0, hidden[some])
+    canvas.rect(0, SIZE * SMALL_CELL, SIZE * SMALL_CELL, SIZE * SMALL_CELL, "frame", 3)
+    count = -(-size // SIZE)
+    about = (
+        f"A table of {size} x {size} weights, the upper right hidden, cut into {count} x {count} blocks. "
+        f"{skipped} of them are empty, one is framed."
+    )
+    caption = (
+        f"One head's weights for the {size} tokens of <i>{LONGER}</i>, in blocks of {SIZE}. Rows are queries, columns "
+        f"keys. Only the framed block is in memory; it wanders to the right as far as its queries see, then the next "
+        f"row of blocks begins. A dot is hidden by the mask; empty blocks are hidden as a whole, and never computed."
+    )
+    return canvas.figure("blocks-2-7", "A table of weights that is there one block at a time", about, caption)

@@ -1,0 +1,1 @@
+"""Attention block by block, which never holds all scores."""

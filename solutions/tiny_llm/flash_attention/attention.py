@@ -1,0 +1,70 @@
+"""Attention without the table of all scores: blocks of queries meet blocks of keys."""
+
+import mlx.core as mx
+
+from .online_softmax import OnlineSoftmax
+
+
+def flash_attention(
+    query: mx.array,
+    key: mx.array,
+    value: mx.array,
+    scale: float | None = None,
+    mask: mx.array | str | None = None,
+    block: int = 128,
+) -> mx.array:
+    """What `scaled_dot_product_attention_grouped` computes, with no more than block x block scores of a head at a time.
+
+    With "causal", keys that stand behind the last query of a block are not looked at: even a NaN there changes nothing.
+
+    Args:
+        query: N.. x H x L x D.
+        key: N.. x H_kv x S x D, query's dtype. Query head h reads key-value head h // (H / H_kv).
+        value: N.. x H_kv x S x D, query's dtype.
+        scale: what the dot products are multiplied by; None means 1 / sqrt(D).
+        mask: None; "causal": query i sees the keys 0 to i + S - L; or an array, which is added to the scaled scores and
+            broadcasts to N.. x H x L x S, of any float dtype. -inf hides a key.
+        block: how many queries, and how many keys, are in a block; the last ones may have fewer.
+
+    Returns:
+        N.. x H x L x D, in query's dtype; zeros for a query from which every key is hidden. The arguments are not
+        changed. It is computed when it is returned: MLX would otherwise keep all blocks waiting.
+
+    Raises:
+        ValueError: H is not a multiple of H_kv, mask is another string than "causal", or it is "causal" and L > S.
+
+    Source: Dao et al. 2022; `mx.fast.scaled_dot_product_attention`.
+    """
+    *leading, heads, length, dims = query.shape
+    kv_heads, keys = key.shape[-3:-1]
+    if heads % kv_heads:
+        raise ValueError(f"H = {heads} query heads cannot share H_kv = {kv_heads} key-value heads evenly")
+    if isinstance(mask, str) and mask != "causal":
+        raise ValueError(f'mask is {mask!r}, but the only mask with a name is "causal"')
+    causal, before = isinstance(mask, str), keys - length
+    if causal and before < 0:
+        raise ValueError(f"L = {length} queries are more than S = {keys} keys, so the first would see nothing")
+    scale = dims**-0.5 if scale is None else scale
+    query = mx.unflatten(query, -3, (kv_heads, -1))  # N.. x H_kv x H/H_kv x L x D
+    key, value = key[..., None, :, :], value[..., None, :, :]  # N.. x H_kv x 1 x S x D
+    if isinstance(mask, mx.array):
+        mask = mx.broadcast_to(mask, (*leading, heads, length, keys))  # a view: nothing is copied
+        mask = mx.unflatten(mask, -3, (kv_heads, -1))
+    blocks = []
+    for first in range(0, length, block):
+        last = min(length, first + block)
+        queries = query[..., first:last, :].astype(mx.float32) * scale  # N.. x H_kv x H/H_kv x (last - first) x D
+        running = OnlineSoftmax(*queries.shape)
+        end = before + last if causal else keys  # the first key that no query of the block sees
+        for begin in range(0, end, block):
+            some = slice(begin, min(end, begin + block))
+            scores = queries @ key[..., some, :].astype(mx.float32).swapaxes(-1, -2)
+            if isinstance(mask, mx.array):
+                scores = scores + mask[..., first:last, some]
+            elif causal and some.stop > before + first + 1:  # some query of the block does not see all of them
+                seen = mx.arange(before + first, before + last)[:, None]  # the last key of each query
+                scores = mx.where(mx.arange(some.start, some.stop) <= seen, scores, -mx.inf)
+            running.add(scores, value[..., some, :])
+        blocks.append(running.result().astype(value.dtype))
+        mx.eval(blocks[-1])
+    return mx.concatenate(blocks, axis=-2).flatten(-4, -3)  # N.. x H x L x D

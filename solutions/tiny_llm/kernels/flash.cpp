@@ -1,0 +1,152 @@
+// Attention of many tokens, block by block: of all the scores, one small table is there at a time.
+//
+// A block of queries meets one block of keys after another. What it has seen so far is one row for each query: the
+// largest score, the sum of the weights and the values times their weights, all three relative to that score.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "lanes.h"
+#include "pool.h"
+
+constexpr int QUERIES = 24;  // tokens in a block; each brings all heads that read the same keys
+constexpr int KEYS = 96;     // in a block: with their values they stay in the cache while all queries go past
+
+/// ROWS queries times N keys: ROWS * N sums grow side by side, and each number that is loaded meets several others.
+template <int ROWS, int N>
+static inline void compare(const float* queries, const float* keys, int dims, float* scores) {
+  Floats sums[ROWS][N] = {};
+  int d = 0;
+  for (; d + LANES <= dims; d += LANES) {
+    Floats part[ROWS];
+    for (int r = 0; r < ROWS; ++r) part[r] = load(queries + r * dims + d);
+    for (int n = 0; n < N; ++n) {
+      const Floats key = load(keys + n * dims + d);
+      for (int r = 0; r < ROWS; ++r) sums[r][n] += part[r] * key;
+    }
+  }
+  for (int r = 0; r < ROWS; ++r)
+    for (int n = 0; n < N; ++n) {
+      float score = sum(sums[r][n]);
+      for (int rest = d; rest < dims; ++rest) score += queries[r * dims + rest] * keys[n * dims + rest];
+      scores[r * KEYS + n] = score;
+    }
+}
+
+/// The scores of a block, rows x KEYS, of which n of each row are written: keys come from memory once and in order.
+static void compare_block(const float* queries, int rows, const float* keys, int n, int dims, float* scores) {
+  int k = 0;
+  for (; k + 3 <= n; k += 3) {
+    int r = 0;
+    for (; r + 4 <= rows; r += 4) compare<4, 3>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);
+    for (; r < rows; ++r) compare<1, 3>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);
+  }
+  for (; k < n; ++k)
+    for (int r = 0; r < rows; ++r) compare<1, 1>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);
+}
+
+/// Puts exp(score - largest) in the place of n scores, and returns their sum.
+static float weigh(float* scores, int n, float largest) {
+  Floats totals{};
+  int i = 0;
+  for (; i + LANES <= n; i += LANES) {
+    const Floats e = exp(load(scores + i) - largest);
+    store(scores + i, e);
+    totals += e;
+  }
+  float total = sum(totals);
+  for (; i < n; ++i) total += scores[i] = std::exp(scores[i] - largest);
+  return total;
+}
+
+/// Adds n values, each with its weight, to ROWS rows: so much of them as COLUMNS registers hold.
+template <int ROWS, int COLUMNS>
+static inline void gather(const float* weights, const float* values, int n, int dims, float* seen) {
+  Floats sums[ROWS][COLUMNS];
+  for (int r = 0; r < ROWS; ++r)
+    for (int c = 0; c < COLUMNS; ++c) sums[r][c] = load(seen + r * dims + c * LANES);
+  for (int k = 0; k < n; ++k) {
+    Floats value[COLUMNS];
+    for (int c = 0; c < COLUMNS; ++c) value[c] = load(values + k * dims + c * LANES);
+    for (int r = 0; r < ROWS; ++r) {
+      const Floats weight = all(weights[r * KEYS + k]);
+      for (int c = 0; c < COLUMNS; ++c) sums[r][c] += weight * value[c];
+    }
+  }
+  for (int r = 0; r < ROWS; ++r)
+    for (int c = 0; c < COLUMNS; ++c) store(seen + r * dims + c * LANES, sums[r][c]);
+}
+
+/// Adds the n values of a block to what each row has seen, rows x dims.
+static void gather_block(const float* weights, int rows, const float* values, int n, int dims, float* seen) {
+  int d = 0;
+  for (; d + 2 * LANES <= dims; d += 2 * LANES) {
+    int r = 0;
+    for (; r + 6 <= rows; r += 6) gather<6, 2>(weights + r * KEYS, values + d, n, dims, seen + r * dims + d);
+    for (; r < rows; ++r) gather<1, 2>(weights + r * KEYS, values + d, n, dims, seen + r * dims + d);
+  }
+  for (int r = 0; r < rows; ++r)
+    for (int k = 0; k < n; ++k)
+      for (int rest = d; rest < dims; ++rest) seen[r * dims + rest] += weights[r * KEYS + k] * values[k * dims + rest];
+}
+
+/// softmax(queries . keys * scale) . values for the last `length` of `tokens` tokens, each of which sees those up to
+/// itself.
+///
+/// queries and attended: length x heads x dims. keys and values: for each of the kv_heads an array, tokens x dims;
+/// query head h reads that of h / (heads / kv_heads).
+void flash_attention(const float* queries, const float* const* keys, const float* const* values, float* attended,
+                     int heads, int kv_heads, int dims, int length, int tokens, float scale) {
+  // --- your code: flash_attention
+  const int group = heads / kv_heads, blocks = (length + QUERIES - 1) / QUERIES;
+  pool().run(kv_heads * blocks, 1, [&](int begin, int end) {
+    const int most = QUERIES * group;
+    std::vector<float> mine(most * dims), scores(most * KEYS), seen(most * dims), largest(most), total(most);
+    for (int i = begin; i < end; ++i) {
+      const int head = i % kv_heads, first = i / kv_heads * QUERIES, last = std::min(length, first + QUERIES);
+      const int rows = (last - first) * group;
+      auto place = [&](int row) { return ((first + row / group) * int64_t(heads) + head * group + row % group) * dims; };
+      for (int r = 0; r < rows; ++r)
+        for (int d = 0; d < dims; ++d) mine[r * dims + d] = scale * queries[place(r) + d];
+      std::fill(seen.begin(), seen.end(), 0.0f);
+      std::fill(total.begin(), total.end(), 0.0f);
+      std::fill(largest.begin(), largest.end(), -std::numeric_limits<float>::infinity());
+
+      const int before = tokens - length;  // query t sees the keys 0 .. before + t
+      for (int from = 0; from < before + last; from += KEYS) {
+        const int n = std::min(KEYS, before + last - from);
+        compare_block(mine.data(), rows, keys[head] + int64_t(from) * dims, n, dims, scores.data());
+        for (int r = 0; r < rows; ++r) {
+          float* row = &scores[r * KEYS];
+          const int visible = std::max(0, std::min(n, before + first + r / group + 1 - from));
+          std::fill(row + visible, row + n, 0.0f);
+          if (visible == 0) continue;
+          const float higher = std::max(largest[r], *std::max_element(row, row + visible));
+          const float kept = std::exp(largest[r] - higher);  // of what was relative to the largest score before
+          total[r] = total[r] * kept + weigh(row, visible, higher);
+          for (int d = 0; d < dims; ++d) seen[r * dims + d] *= kept;
+          largest[r] = higher;
+        }
+        gather_block(scores.data(), rows, values[head] + int64_t(from) * dims, n, dims, seen.data());
+      }
+      for (int r = 0; r < rows; ++r)
+        for (int d = 0; d < dims; ++d) attended[place(r) + d] = seen[r * dims + d] / total[r];
+    }
+  });
+  // --- end
+}
+
+/// The same with the heads' keys, and values, one behind the other: kv_heads x tokens x dims. The checks call this one.
+extern "C" void flash(const float* queries, const float* keys, const float* values, float* attended, int heads,
+                      int kv_heads, int dims, int length, int tokens, float scale) {
+  std::vector<const float*> each_keys, each_values;
+  for (int64_t h = 0; h < kv_heads; ++h) {
+    each_keys.push_back(keys + h * tokens * dims);
+    each_values.push_back(values + h * tokens * dims);
+  }
+  flash_attention(queries, each_keys.data(), each_values.data(), attended, heads, kv_heads, dims, length, tokens,
+                  scale);
+}

@@ -1,0 +1,46 @@
+// Parts of y = x W^T, of a W in 4 bits and an x of 1 to 8 rows: the inputs are cut into parts, and of each part all
+// products have a sum of their own. Then there is work for more threadgroups than W has rows for.
+//
+// packed: O x I / 8 words, each with 8 weights, the first one in its lowest 4 bits. scales, biases: O x groups numbers of
+// type S: a weight is scale * q + bias. x: N x I numbers of type T, N at most 8. partial: parts x N x O numbers, float32.
+// Blocks of 256 inputs are handed out, to each part as many as the next, until there are no more: the last parts may
+// have fewer, or none, and then their sums are 0. In the grid x has 256 threads for every 8 rows of W, one SIMD-group
+// each and at its end some for none, and y counts the parts. I and I / groups are multiples of 32.
+// --- your code: split_products
+threadgroup float numbers[8][8][36];  // 256 of each row of x: row, digit, word. With 36 no two share a bank
+const uint length = x_shape[0], outputs = packed_shape[0], words = packed_shape[1], groups = scales_shape[1];
+const uint t = thread_index_in_threadgroup, lane = thread_index_in_simdgroup;
+const uint row = threadgroup_position_in_grid.x * 8 + simdgroup_index_in_threadgroup;
+const uint part = threadgroup_position_in_grid.y, parts = threadgroups_per_grid.y;
+const uint blocks = (words + 31) / 32, each = 32 * ((blocks + parts - 1) / parts);  // words of a part
+const uint end = min((part + 1) * each, words);
+
+float totals[8] = {};  // of each row of x
+for (uint first = part * each; first < end; first += 32) {
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // all are through with the numbers before
+  if (first + t / 8 < words) {
+    for (uint n = 0; n < length; ++n) {
+      numbers[n][t % 8][t / 8] = float(x[n * 8 * words + 8 * first + t]);
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+
+  const uint word = first + lane;
+  if (row < outputs && word < words) {
+    const uint q = packed[row * words + word], group = row * groups + word * groups / words;
+    const float scale = float(scales[group]), bias = float(biases[group]);
+    for (uint digit = 0; digit < 8; ++digit) {
+      const float weight = scale * float(q >> (4 * digit) & 15) + bias;  // unpacked once for all rows of x
+      for (uint n = 0; n < length; ++n) {
+        totals[n] += numbers[n][digit][lane] * weight;
+      }
+    }
+  }
+}
+for (uint n = 0; n < length; ++n) {
+  const float total = simd_sum(totals[n]);
+  if (lane == 0 && row < outputs) {
+    partial[(part * length + n) * outputs + row] = total;
+  }
+}
+// --- end

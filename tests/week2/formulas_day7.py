@@ -1,0 +1,41 @@
+"""The formulas of day 7 in NumPy float64: attention in which every key may be hidden from a query."""
+
+import math
+
+import numpy as np
+from tests.week1.formulas import causal64
+
+from tiny_llm_course.testkit.rounding import Array64, Round, exact
+
+
+def average64(scores: Array64, values: Array64, cuts: tuple[int, ...] = (), *, r: Round = exact) -> Array64:
+    """softmax(scores) @ values, and zeros for a row of -inf; where the scores are cut makes no difference."""
+    largest = scores.max(axis=-1, keepdims=True)
+    weights = r(np.exp(r(scores - np.where(np.isneginf(largest), 0, largest))))
+    total = r(weights.sum(axis=-1, keepdims=True))
+    return r(r(weights @ values) / np.where(total == 0, 1, total))
+
+
+def flash64(
+    query: Array64,
+    key: Array64,
+    value: Array64,
+    scale: float | None = None,
+    mask: Array64 | str | None = None,
+    block: int = 128,
+    *,
+    r: Round = exact,
+) -> Array64:
+    """Attention with each key-value head written out for every query head that reads it."""
+    group = query.shape[-3] // key.shape[-3]
+    key, value = np.repeat(key, group, axis=-3), np.repeat(value, group, axis=-3)
+    scores = r(r(query @ np.swapaxes(key, -1, -2)) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale))
+    if mask is not None:
+        scores = r(scores + (causal64(*scores.shape[-2:]) if isinstance(mask, str) else mask))
+    return average64(scores, value, r=r)
+
+
+def kernel64(queries: Array64, keys: Array64, values: Array64, scale: float, *, r: Round = exact) -> Array64:
+    """The same for queries that are L x H x D, causal."""
+    attended = flash64(np.swapaxes(queries, 0, 1), keys, values, scale, "causal", r=r)
+    return np.ascontiguousarray(np.swapaxes(attended, 0, 1))

@@ -1,0 +1,124 @@
+"""Known programs of task 2.5.1, a kernel that adds two arrays."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.kernels import moved
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.5.1")
+
+
+@known.probe()
+def add_few(program):
+    draw = normals(1)
+    return program(draw(200), draw(200), 0.5)
+
+
+@known.probe()
+def add_two_axes(program):
+    draw = normals(2)
+    return program(draw(2, 50), draw(2, 50), -2.0)
+
+
+@known.probe()
+def add_as_many_as_are_full(program):
+    draw = normals(3)
+    return program(draw(1024), draw(1024), 3.0)
+
+
+@known.probe()
+def add_several_threadgroups(program):
+    draw = normals(4)
+    return program(draw(1500), draw(1500), 3.0)
+
+
+@known.probe(mx.float16)
+def add_narrow(program):
+    x = mx.array([60000, 50000, -60000, 0.25] * 2, mx.float16)
+    return program(x, -x, 1.5)
+
+
+@known.probe()
+def add_moves(program):
+    x = normals(5)(2048)
+    return moved(program, x, x, 0.5, enough=3 * x.nbytes)
+
+
+@known.probe()
+def add_moves_in_one_threadgroup(program):
+    x = normals(6)(1024)
+    return moved(program, x, x, 0.5, enough=3 * x.nbytes)
+
+
+known.change(
+    "one-number-a-thread",
+    (
+        "for (uint i = thread_position_in_grid.x; i < size; i += threads_per_grid.x) {",
+        "uint i = thread_position_in_grid.x;\nif (i < size) {",
+    ),
+    fact="each thread writes one number",
+    question="1,500 numbers, 512 threads: who writes number 512?",
+)
+known.change(
+    "four-without-a-look",
+    ("i < size; i += threads_per_grid.x", "i < 4 * threads_per_grid.x; i += threads_per_grid.x"),
+    fact="each thread writes four numbers, although there may not be as many",
+    question="With 1,500 numbers and 512 threads, which numbers does thread 500 take, and are they all there?",
+)
+known.change(
+    "counted-from-the-threadgroup",
+    ("thread_position_in_grid.x", "thread_position_in_threadgroup.x"),
+    fact="each threadgroup begins with number 0",
+    question="Which position has the first thread of the second threadgroup in its threadgroup, and which in the grid?",
+)
+known.change(
+    "every-threadgroup-does-all",
+    ("thread_position_in_grid.x", "thread_position_in_threadgroup.x"),
+    ("threads_per_grid.x", "threads_per_threadgroup.x"),
+    fact="every threadgroup writes all numbers",
+    question="The result is right. How often is number 7 computed, if there are two threadgroups?",
+)
+known.change(
+    "four-neighbours-a-thread",
+    (
+        "i = thread_position_in_grid.x; i < size; i += threads_per_grid.x",
+        "i = 4 * thread_position_in_grid.x; i < min(size, 4 * thread_position_in_grid.x + 4); i++",
+    ),
+    fact="each thread takes four numbers that lie beside each other",
+    question="Which numbers do 32 threads read in their first turn, and in how many lines of 64 bytes do these lie?",
+)
+known.change(
+    "scale-of-x",
+    ("float(x[i]) + scale[0] * float(y[i])", "scale[0] * float(x[i]) + float(y[i])"),
+    fact="x is scaled, and y is not",
+    question="With a scale of 0, what is left?",
+)
+known.change(
+    "sum-scaled",
+    ("float(x[i]) + scale[0] * float(y[i])", "scale[0] * (float(x[i]) + float(y[i]))"),
+    fact="the sum of both is scaled",
+    question="With a scale of 0, what is left?",
+)
+known.change(
+    "no-scale",
+    ("scale[0] * ", ""),
+    fact="y is not scaled",
+    question="What does `scale` change in your kernel?",
+)
+known.change(
+    "product-in-T",
+    ("scale[0] * float(y[i])", "float(T(scale[0] * float(y[i])))"),
+    fact="scale * y is rounded to the dtype of x before it is added",
+    question="1.5 * 60,000 is 90,000. Is there room for that in float16?",
+)
+known.accepted_change(
+    "a multiply-add",
+    ("float(x[i]) + scale[0] * float(y[i])", "metal::fma(scale[0], float(y[i]), float(x[i]))"),
+)
+known.accepted_change(
+    "by turns",
+    ("i = thread_position_in_grid.x; i < size; i += threads_per_grid.x", "turn = 0; turn < 4; ++turn"),
+    ("  out[i] =", "  const uint i = turn * threads_per_grid.x + thread_position_in_grid.x;\n  if (i < size) out[i] ="),
+)
+known.not_timed("the simulator's time says nothing of a GPU's")

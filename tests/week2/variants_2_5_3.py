@@ -1,0 +1,122 @@
+"""Known programs of task 2.5.3, RoPE as a kernel."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.kernels import moved
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.5.3")
+NUMBER = "const uint number = thread_position_in_grid.x, vector = number / pairs, pair = number % pairs;"
+
+
+@known.probe()
+def rope_several_of_all(program):
+    return program(normals(1)(2, 3, 5, 8), 7, 1000.0)
+
+
+@known.probe()
+def rope_from_the_beginning(program):
+    return program(normals(2)(2, 4, 3, 6), 0, 100.0)
+
+
+@known.probe()
+def rope_one_row(program):
+    return program(normals(3)(1, 4, 2, 6), 2, 100.0)
+
+
+@known.probe()
+def rope_full_threadgroups(program):
+    return program(normals(4)(2, 16, 4, 4), 1, 100.0)
+
+
+@known.probe(mx.float16)
+def rope_narrow(program):
+    return program(normals(5, mx.float16)(2, 3, 2, 8), 1, 1000.0)
+
+
+@known.probe()
+def rope_moves(program):
+    x = normals(6)(2, 16, 4, 32)
+    return moved(program, x, 0, 10000.0, enough=2 * x.nbytes)
+
+
+known.change(
+    "no-look",
+    ("if (number < x_shape[0] * length * heads * pairs)", "if (true)"),
+    fact="all threads of the grid turn a pair, although there may not be as many",
+    question="With 120 pairs and 256 threads, which pair has thread 200?",
+)
+known.change(
+    "neighbours-paired",
+    ("const uint at = vector * 2 * pairs + pair;", "const uint at = vector * 2 * pairs + 2 * pair;"),
+    ("float(x[at + pairs])", "float(x[at + 1])"),
+    ("out[at + pairs]", "out[at + 1]"),
+    fact="features 2i and 2i + 1 are paired",
+    question="With D = 8, which feature turns together with feature 0?",
+)
+known.change(
+    "no-offset",
+    ("offset[0] + vector", "vector"),
+    fact="the first token is at position 0, whatever offset is",
+    question="After 7 tokens have been read, at which position is the next one?",
+)
+known.change(
+    "turned-backwards",
+    ("first * c - second * s", "first * c + second * s"),
+    ("first * s + second * c", "second * c - first * s"),
+    fact="every pair is turned the other way",
+    question="Where does the pair (1, 0) point after a quarter turn: at (0, 1), or at (0, -1)?",
+)
+known.change(
+    "mirrored",
+    ("first * c - second * s", "first * c + second * s"),
+    fact="the first feature of a pair becomes a * cos + b * sin",
+    question="Which sign does the second feature have in what becomes of the first?",
+)
+known.change(
+    "rows-go-on",
+    (" % length;", ";"),
+    fact="positions go on from row to row",
+    question="With 3 tokens in each row, at which position is the first token of row 1?",
+)
+known.change(
+    "heads-for-tokens",
+    ("vector / heads % length", "vector % length"),
+    fact="positions are counted by vectors as if a token had one head",
+    question="Tokens have 5 heads. How many vectors lie between a head of token 0 and the same head of token 1?",
+)
+known.change(
+    "half-the-pace",
+    ("* pair / pairs)", "* pair / (2 * pairs))"),
+    fact="the exponent of pair i is -i / D",
+    question="What is the exponent of the last pair but for one step: 1, or a half?",
+)
+known.change(
+    "whole-numbers-divided",
+    ("-metal::log2(base[0]) * pair / pairs", "-metal::log2(base[0]) * (pair / pairs)"),
+    fact="all pairs turn at the same pace",
+    question="What is 3 / 4 in Metal, if both are whole numbers?",
+)
+known.change(
+    "pairs-far-apart",
+    (
+        NUMBER,
+        "const uint vectors = x_shape[0] * length * heads, number = thread_position_in_grid.x;\n"
+        "const uint vector = number % vectors, pair = number / vectors;",
+    ),
+    fact="threads beside each other have the same pair of different heads",
+    question="Which numbers do 32 threads read together, and in how many lines of 64 bytes do these lie?",
+)
+known.accepted_change(
+    "threads that leave",
+    (
+        "if (number < x_shape[0] * length * heads * pairs) {",
+        "if (number >= x_shape[0] * length * heads * pairs) return;\n{",
+    ),
+)
+known.accepted_change(
+    "a logarithm to e",
+    ("metal::exp2(-metal::log2(base[0]) * pair / pairs)", "metal::exp(-metal::log(base[0]) * float(pair) / pairs)"),
+)
+known.not_timed("the simulator's time says nothing of a GPU's")

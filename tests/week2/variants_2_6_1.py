@@ -1,0 +1,178 @@
+"""Known programs of task 2.6.1, a quantized matrix times a vector."""
+
+import mlx.core as mx
+from tests.week2.matrices import by, matrix
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.kernels import LINE, costs
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.6.1")
+
+
+def product(program, seed, outputs, inputs, group_size, dtype=mx.float32):
+    given = matrix(seed, outputs, inputs, group_size, dtype)
+    return by(program)(normals(seed, dtype)(inputs), *given, group_size)
+
+
+@known.probe()
+def matvec_whole_block(program):
+    return product(program, 1, 8, 256, 64)
+
+
+@known.probe()
+def matvec_two_blocks(program):
+    return product(program, 2, 16, 512, 128)
+
+
+@known.probe()
+def matvec_short_block(program):
+    return product(program, 3, 8, 96, 32)
+
+
+@known.probe()
+def matvec_rows_left(program):
+    return product(program, 4, 5, 256, 64)
+
+
+@known.probe()
+def matvec_one_group(program):
+    return product(program, 5, 8, 128, 128)
+
+
+@known.probe()
+def matvec_one_row(program):
+    return product(program, 8, 1, 32, 32)
+
+
+@known.probe(mx.float16)
+def matvec_narrow(program):
+    x = mx.array([20000] * 64 + [-20000] * 62 + [-19000, -17000], mx.float16)
+    q, ones = mx.ones((8, 128), mx.uint8), mx.ones((8, 2), mx.float16)
+    return by(program)(x, q, ones, 0 * ones, 64)
+
+
+@known.probe()
+def matvec_moves(program):
+    """Whether more is moved than is enough, and whether it is far more."""
+    x, given = normals(6)(512), matrix(6, 8, 512, 64)
+    enough = 2 * 8 * 512 // 2 + x.nbytes + 8 * LINE
+    found = costs(by(program), x, *given, 64)["moved"]
+    return mx.array([found > enough, found > 12 * enough])
+
+
+@known.probe()
+def matvec_banks(program):
+    x, given = normals(7)(512), matrix(7, 8, 512, 64)
+    return mx.array(costs(by(program), x, *given, 64)["bank_conflicts"] > 0)
+
+
+TAKEN = """    const uint q = packed[row * words + word], group = row * groups + word * groups / words;"""
+AT_ONCE = """    float dot = 0, sum = 0;  // a word lies in one group: the scale and the bias can wait
+    for (uint digit = 0; digit < 8; ++digit) {
+      dot += float(q >> (4 * digit) & 15) * numbers[digit][lane];
+      sum += numbers[digit][lane];
+    }
+    total += float(scales[group]) * dot + float(biases[group]) * sum;
+"""
+
+known.change(
+    "digits-from-the-top",
+    ("q >> (4 * digit) & 15", "q >> (28 - 4 * digit) & 15"),
+    fact="the first weight of a word is taken from its highest 4 bits",
+    question="Which weight of its word is `q & 15`?",
+)
+known.change(
+    "one-group-for-all-lanes",
+    ("row * groups + word * groups / words", "row * groups + first * groups / words"),
+    fact="all lanes take the scale and the bias of the block's first word",
+    question="32 words are 256 weights. How many groups of 64 is that, and which one is lane 20's word in?",
+)
+known.change(
+    "bias-once-a-word",
+    (" + float(biases[group]) * sum", " + float(biases[group])"),
+    fact="the bias is added once for each word, and is not multiplied by x",
+    question="A word has 8 weights scale * q + bias. What is the sum of their products with x, if all q are 0?",
+)
+known.change(
+    "simdgroup-barrier",
+    ("threadgroup_barrier(mem_flags::mem_threadgroup);\n\n", "simdgroup_barrier(mem_flags::mem_threadgroup);\n\n"),
+    fact="before the numbers of x are used, each SIMD-group waits for itself alone",
+    question="Which SIMD-group has put number 100 of the block there, and how do the others know?",
+)
+known.change(
+    "numbers-replaced-too-soon",
+    ("  threadgroup_barrier(mem_flags::mem_threadgroup);  // all are through with the numbers before\n", ""),
+    fact="the next numbers of x are put there while others may still use those before",
+    question="SIMD-group 0 is done with block 0. May it write its part of block 1 now?",
+)
+known.change(
+    "rows-that-are-not-there-return",
+    ("float total = 0;\n", "if (row >= outputs) return;\nfloat total = 0;\n"),
+    fact="SIMD-groups without a row return before the barriers",
+    question="W has 5 rows, the threadgroup 8 SIMD-groups. How many threads does a barrier wait for, how many come?",
+)
+known.change(
+    "no-look-at-the-words",
+    ("row < outputs && word < words", "row < outputs"),
+    fact="every lane takes a word of each block, although the last one may not have as many",
+    question="A row has 12 words. Which word is lane 20's, and to which row does it belong?",
+)
+known.change(
+    "total-in-T",
+    ("float total = 0;", "T total = 0;"),
+    ("total += float(scales[group]) * dot", "total += T(float(scales[group]) * dot"),
+    ("* sum;", "* sum);"),
+    fact="the sum of a row is kept in the dtype of x",
+    question="20,000 times 64 is more than a million. Is there room for that in float16?",
+)
+known.change(
+    "a-word-in-four-banks",
+    ("numbers[8][36]", "numbers[8][33]"),
+    fact="threads of a SIMD-group wait for each other at a bank of threadgroup memory",
+    question="In which banks do the eight numbers of word 0 lie, and in which those of word 1?",
+)
+known.change(
+    "x-from-device-memory",
+    ("* numbers[digit][lane];", "* float(x[8 * word + digit]);"),
+    ("sum += numbers[digit][lane];", "sum += float(x[8 * word + digit]);"),
+    fact="every SIMD-group reads x from device memory, each lane 8 numbers",
+    question="32 lanes read x at places that lie 8 apart. How many lines of 64 bytes is that, and for how many rows?",
+)
+known.change(
+    "a-weight-a-lane",
+    (
+        TAKEN,
+        "    for (uint turn = 0; turn < 8 && first * 8 + turn * 32 < 8 * words; ++turn) {\n"
+        "    const uint i = turn * 32 + lane;\n"
+        "    const uint q = packed[row * words + first + i / 8], "
+        "group = row * groups + (first + i / 8) * groups / words;\n",
+    ),
+    (
+        AT_ONCE,
+        "    total += (float(scales[group]) * float(q >> 4 * (i % 8) & 15) + float(biases[group])) "
+        "* numbers[i % 8][i / 8];\n    }\n",
+    ),
+    ("row < outputs && word < words", "row < outputs"),
+    fact="a lane takes one weight at a time, so that 8 lanes read the same word",
+    question="How many words do 32 lanes read at a time, and how often is the line read in which they lie?",
+)
+known.accepted_change(
+    "weight by weight",
+    (
+        "float dot = 0, sum = 0;  // a word lies in one group: the scale and the bias can wait",
+        "const float scale = float(scales[group]), bias = float(biases[group]);",
+    ),
+    (
+        "dot += float(q >> (4 * digit) & 15) * numbers[digit][lane];",
+        "total += (scale * float(q >> (4 * digit) & 15) + bias) * numbers[digit][lane];",
+    ),
+    ("      sum += numbers[digit][lane];\n", ""),
+    ("    total += float(scales[group]) * dot + float(biases[group]) * sum;\n", ""),
+)
+known.accepted_change(
+    "the last row again",
+    ("if (row < outputs && word < words)", "const uint mine = min(row, outputs - 1);\nif (word < words)"),
+    ("packed[row * words + word], group = row *", "packed[mine * words + word], group = mine *"),
+)
+known.not_timed("the simulator's time says nothing of a GPU's")

@@ -1,0 +1,141 @@
+"""Known programs of task 2.6.2, a quantized matrix times several vectors, tile by tile."""
+
+import mlx.core as mx
+from tests.week2.matrices import by, matrix
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.kernels import LINE, costs
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.6.2")
+
+
+def product(program, seed, rows, outputs, inputs, group_size, dtype=mx.float32):
+    given = matrix(seed, outputs, inputs, group_size, dtype)
+    return by(program)(normals(seed, dtype)(rows, inputs), *given, group_size)
+
+
+@known.probe()
+def tiles_one(program):
+    return product(program, 1, 32, 32, 64, 32)
+
+
+@known.probe()
+def tiles_one_step(program):
+    return product(program, 2, 32, 32, 32, 32)
+
+
+@known.probe()
+def tiles_two_by_two(program):
+    return product(program, 3, 64, 64, 64, 64)
+
+
+@known.probe()
+def tiles_rows_left(program):
+    return product(program, 4, 37, 32, 64, 64)
+
+
+@known.probe()
+def tiles_columns_left(program):
+    return product(program, 5, 32, 43, 64, 64)
+
+
+@known.probe(mx.float16)
+def tiles_narrow(program):
+    x = mx.array([20000] * 64 + [-20000] * 62 + [-19000, -17000], mx.float16)
+    q, ones = mx.ones((8, 128), mx.uint8), mx.ones((8, 2), mx.float16)
+    return by(program)(x.reshape(1, 128), q, ones, 0 * ones, 64)
+
+
+@known.probe()
+def tiles_none(program):
+    """Nothing to run: whoever waits too little is known by the others."""
+    return product(program, 7, 0, 32, 64, 64)
+
+
+@known.probe()
+def tiles_cost(program):
+    """Whether too much is moved, and whether threads wait for banks."""
+    found = costs(by(program), normals(6)(32, 64), *matrix(6, 32, 64, 64), 64)
+    return mx.array([found["moved"] > 2 * 32 * 5 * LINE + 32 * 32 * 4, found["bank_conflicts"] > 0])
+
+
+known.change(
+    "32-for-33",
+    ("threadgroup float weights[32][33];", "threadgroup float weights[32][32];"),
+    fact="rows of the tile of W lie 32 numbers apart, so that a column lies in one bank",
+    question="Lane l reads weights[l][i]. How many of 32 lanes can one bank answer at a time?",
+)
+known.change(
+    "weights-from-device-memory",
+    (
+        "const float weight = weights[lane][i];",
+        "const uint o = min(first_output + lane, outputs - 1), w = first + i / 8, g = o * groups + w * groups / words;"
+        "\nconst float weight = float(scales[g]) * float(packed[o * words + w] >> (4 * (i % 8)) & 15) "
+        "+ float(biases[g]);",
+    ),
+    fact="weights are unpacked from device memory whenever they are used",
+    question="A tile has 32 rows. How often is a weight used in it, and how often need it be unpacked?",
+)
+known.change(
+    "no-look-at-the-rows-of-x",
+    ("min(first_row + r, length - 1)", "(first_row + r)"),
+    fact="as many as 32 rows of x are read for every tile, although there may not be as many",
+    question="x has 37 rows. Which row does the second tile's last SIMD-group read?",
+)
+known.change(
+    "columns-that-y-has-not",
+    ("row < length && output < outputs", "row < length"),
+    fact="a tile's 32 columns are written, although y may not have as many",
+    question="y has 43 columns. Where in it does column 43 of row 0 lie?",
+)
+known.change(
+    "simdgroup-barrier",
+    ("threadgroup_barrier(mem_flags::mem_threadgroup);\n\n", "simdgroup_barrier(mem_flags::mem_threadgroup);\n\n"),
+    fact="before the tiles are used, each SIMD-group waits for itself alone",
+    question="Which SIMD-group has unpacked row 31 of the tile of W, and which ones use it?",
+)
+known.change(
+    "tiles-replaced-too-soon",
+    ("  threadgroup_barrier(mem_flags::mem_threadgroup);  // all are through with the tiles before\n", ""),
+    fact="the next tiles are put in the place of those before while others may still use them",
+    question="SIMD-group 0 is done with its products. May it write its part of the next tiles now?",
+)
+known.change(
+    "columns-that-are-not-there-return",
+    ("float sums[8] = {};", "if (first_output + lane >= outputs) return;\nfloat sums[8] = {};"),
+    fact="threads whose column y does not have return before the barriers",
+    question="y has 43 columns. How many threads of the second tile does a barrier wait for, how many come?",
+)
+known.change(
+    "scales-of-row-0",
+    ("group = mine * groups + word * groups / words", "group = word * groups / words"),
+    fact="every row is given the scales and biases of row 0",
+    question="How many scales does a row have, and where do those of row 3 begin?",
+)
+known.change(
+    "turned",
+    ("y[row * outputs + output]", "y[output * length + row]"),
+    fact="y is written column by column",
+    question="Which number of y comes after the first: that of the next row, or that of the next output?",
+)
+known.change(
+    "sums-in-T",
+    ("float sums[8] = {};", "T sums[8] = {};"),
+    ("sums[r] += rows[simdgroup + 4 * r][i] * weight;", "sums[r] = T(sums[r] + rows[simdgroup + 4 * r][i] * weight);"),
+    fact="the sums are kept in the dtype of x",
+    question="20,000 times 64 is more than a million. Is there room for that in float16?",
+)
+known.accepted_change(
+    "the tile of W turned",
+    ("weights[t / 4][t % 4 * 8 + digit] =", "weights[t % 4 * 8 + digit][t / 4] ="),
+    ("weights[lane][i]", "weights[i][lane]"),
+)
+known.accepted_change(
+    "zeros around x",
+    (
+        "float(x[min(first_row + r, length - 1) * 8 * words + 8 * first + lane])",
+        "first_row + r < length ? float(x[(first_row + r) * 8 * words + 8 * first + lane]) : 0.0f",
+    ),
+)
+known.not_timed("the simulator's time says nothing of a GPU's")

@@ -1,0 +1,151 @@
+"""Known programs of task 2.6.3, the same product by matrices of a SIMD-group."""
+
+import mlx.core as mx
+from tests.week2.matrices import by, matrix
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.kernels import LINE, costs
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.6.3")
+
+
+def product(program, seed, rows, outputs, inputs, group_size, dtype=mx.float32):
+    given = matrix(seed, outputs, inputs, group_size, dtype)
+    return by(program)(normals(seed, dtype)(rows, inputs), *given, group_size)
+
+
+@known.probe()
+def matrices_one(program):
+    return product(program, 1, 32, 32, 64, 32)
+
+
+@known.probe()
+def matrices_one_step(program):
+    return product(program, 2, 32, 32, 32, 32)
+
+
+@known.probe()
+def matrices_two_by_two(program):
+    return product(program, 3, 64, 64, 64, 64)
+
+
+@known.probe()
+def matrices_rows_left(program):
+    return product(program, 4, 37, 32, 64, 64)
+
+
+@known.probe()
+def matrices_columns_left(program):
+    return product(program, 5, 32, 43, 64, 64)
+
+
+@known.probe(mx.float16)
+def matrices_narrow(program):
+    x = mx.array([20000] * 64 + [-20000] * 62 + [-19000, -17000], mx.float16)
+    q, ones = mx.ones((8, 128), mx.uint8), mx.ones((8, 2), mx.float16)
+    return by(program)(x.reshape(1, 128), q, ones, 0 * ones, 64)
+
+
+@known.probe()
+def matrices_none(program):
+    """Nothing to run: whoever waits too little is known by the others."""
+    return product(program, 7, 0, 32, 64, 64)
+
+
+@known.probe()
+def matrices_cost(program):
+    """Whether too much is moved, and whether threads wait for banks."""
+    found = costs(by(program), normals(6)(32, 64), *matrix(6, 32, 64, 64), 64)
+    enough = 2 * 32 * 5 * LINE + 32 * 32 * 4
+    return mx.array([found["moved"] > enough, found["bank_conflicts"] > 2 * 4 * 64])
+
+
+LOADED = "simdgroup_load(of_weights[h], &weights[left + 8 * h][i], ACROSS, ulong2(0), true);"
+ACCUMULATED = "simdgroup_multiply_accumulate(sums[down][right], of_x[down], of_weights[right], sums[down][right]);"
+STORED = "simdgroup_store(sums[down][right], &rows[top + 8 * down][left + 8 * right], ACROSS);"
+BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+LAST = "for (uint r = simdgroup; r < 32; r += 4) {"
+PLACE = "  const uint row = first_row + r, output = first_output + lane;"
+
+known.change(
+    "weights-not-turned",
+    (LOADED, LOADED.replace(", ulong2(0), true", "")),
+    fact="the matrices of W are multiplied as they lie, output by input",
+    question="A product sums over the rows of its right matrix. Is a row of the tile of W an input, or an output?",
+)
+known.change(
+    "both-turned",
+    (ACCUMULATED, ACCUMULATED.replace("of_x[down], of_weights[right]", "of_weights[right], of_x[down]")),
+    fact="the matrix of W stands on the left in the products, and that of x on the right",
+    question="What is the row of a product's first matrix, if W^T comes first: an input, or a row of x?",
+)
+known.change(
+    "last-inputs-alone",
+    (ACCUMULATED, "simdgroup_multiply(sums[down][right], of_x[down], of_weights[right]);"),
+    fact="a product of matrices takes the place of the sum so far",
+    question="Of 32 inputs, which 8 are in the sum when the loop ends?",
+)
+known.change(
+    "every-second-matrix",
+    ("i < 32; i += 8", "i < 32; i += 16"),
+    fact="of the inputs every second 8 are left out",
+    question="How many inputs does one product of matrices sum over?",
+)
+known.change(
+    "one-matrix-of-W-for-both",
+    ("of_x[down], of_weights[right], sums", "of_x[down], of_weights[0], sums"),
+    fact="both columns of sums are made of the same matrix of W",
+    question="Which outputs does sums[0][1] have, and which rows of W does it need?",
+)
+known.change(
+    "stored-without-a-look",
+    (
+        STORED,
+        "const uint row = first_row + top + 8 * down, output = first_output + left + 8 * right;\n"
+        "simdgroup_store(sums[down][right], y + row * outputs + output, outputs);",
+    ),
+    (f"{LAST}\n{PLACE}", f"{LAST.replace('simdgroup', '32')}\n{PLACE}"),
+    fact="whole matrices are stored to y, also where a tile sticks out",
+    question="y has 37 rows. How many rows does the matrix have whose first one is row 32?",
+)
+known.change(
+    "stored-too-soon",
+    (f"{BARRIER}\nfor (uint down = 0; down < 2; ++down) {{", "for (uint down = 0; down < 2; ++down) {\n"),
+    fact="sums are stored into a tile that others may still use",
+    question="SIMD-group 0 has its sums. Which SIMD-groups still load matrices from the tile of x?",
+)
+known.change(
+    "read-too-soon",
+    (f"{BARRIER}\n{LAST}", f"simdgroup_barrier(mem_flags::mem_threadgroup);\n{LAST}"),
+    fact="sums are read for y before the other SIMD-groups have stored theirs",
+    question="Row 5 of the tile has 32 sums. Which SIMD-groups have stored them?",
+)
+known.change(
+    "32-for-36",
+    ("constexpr uint ACROSS = 36;", "constexpr uint ACROSS = 32;"),
+    fact="rows of the tiles lie 32 numbers apart, so that the rows of a matrix lie in the same banks",
+    question="A matrix has 8 rows. If the first number of each is in bank 0, how many turns does it take to read them?",
+)
+known.change(
+    "tiles-used-too-soon",
+    (
+        f"{BARRIER}\n\nfor (uint i = 0; i < 32; i += 8) {{",
+        "simdgroup_barrier(mem_flags::mem_threadgroup);\n\nfor (uint i = 0; i < 32; i += 8) {",
+    ),
+    fact="before the tiles are used, each SIMD-group waits for itself alone",
+    question="Which SIMD-group has unpacked row 31 of the tile of W, and which ones use it?",
+)
+known.accepted_change(
+    "corners by their place",
+    (
+        "simdgroup_load(of_x[h], &rows[top + 8 * h][i], ACROSS);",
+        "simdgroup_load(of_x[h], &rows[0][0], ACROSS, ulong2(i, top + 8 * h));",
+    ),
+)
+known.accepted_change(
+    "the tile of W turned",
+    ("weights[t / 4][t % 4 * 8 + digit] =", "weights[t % 4 * 8 + digit][t / 4] ="),
+    (LOADED, "simdgroup_load(of_weights[h], &weights[i][left + 8 * h], ACROSS);"),
+)
+known.not_timed("the simulator's time says nothing of a GPU's")

@@ -1,0 +1,142 @@
+"""Known programs of task 2.6.4, products whose inputs are cut into parts."""
+
+from tests.week2.matrices import by, matrix
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.kernels import LINE, moved
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.6.4")
+
+
+def products(program, seed, rows, outputs, inputs, group_size, parts):
+    given = matrix(seed, outputs, inputs, group_size)
+    return by(program)(normals(seed)(rows, inputs), *given, group_size, parts)
+
+
+@known.probe()
+def split_one_part(program):
+    return products(program, 1, 3, 8, 256, 64, 1)
+
+
+@known.probe()
+def split_even_parts(program):
+    return products(program, 2, 3, 8, 1024, 64, 2)
+
+
+@known.probe()
+def split_last_part_shorter(program):
+    return products(program, 3, 2, 8, 768, 64, 2)
+
+
+@known.probe()
+def split_a_part_without_inputs(program):
+    return products(program, 4, 2, 8, 512, 64, 3)
+
+
+@known.probe()
+def split_short_block(program):
+    return products(program, 5, 2, 8, 352, 32, 2)
+
+
+@known.probe()
+def split_rows_left(program):
+    return products(program, 6, 2, 5, 512, 128, 2)
+
+
+@known.probe()
+def split_one_row(program):
+    return products(program, 7, 1, 8, 512, 64, 2)
+
+
+@known.probe()
+def split_one_output(program):
+    return products(program, 9, 2, 1, 32, 32, 1)
+
+
+@known.probe()
+def split_moves(program):
+    x, given = normals(8)(8, 512), matrix(8, 8, 512, 64)
+    return moved(by(program), x, *given, 64, 2, enough=2 * 8 * 512 // 2 + x.nbytes + 8 * 8 * 2 * LINE)
+
+
+known.change(
+    "parts-rounded-down",
+    ("(blocks + parts - 1) / parts", "blocks / parts"),
+    fact="a part has as many blocks as blocks / parts is, rounded down, and what is left nobody takes",
+    question="3 blocks in 2 parts: which part has the third one?",
+)
+known.change(
+    "every-part-does-all",
+    ("first = part * each; first < end;", "first = 0; first < words;"),
+    fact="every part has the products of all inputs",
+    question="What is the sum of 2 parts, if each has all?",
+)
+known.change(
+    "every-part-from-the-first",
+    ("first = part * each;", "first = 0;"),
+    fact="every part begins with the first input",
+    question="Which is the first word of part 1, if part 0 has 2 blocks of 32?",
+)
+known.change(
+    "every-part-to-the-last",
+    ("const uint end = min((part + 1) * each, words);", "const uint end = words;"),
+    fact="every part goes on to the last input",
+    question="Which inputs are then in the first part, and in the second one too?",
+)
+known.change(
+    "parts-by-rows",
+    ("(part * length + n) * outputs + row", "(n * parts + part) * outputs + row"),
+    fact="the parts of a row of x lie beside each other, and the rows of a part do not",
+    question="partial is parts x N x O. What comes after the last output of part 0, row 0?",
+)
+known.change(
+    "parts-without-inputs-return",
+    ("float totals[8] = {};", "if (part * each >= words) return;\nfloat totals[8] = {};"),
+    fact="a part that has no inputs writes nothing",
+    question="2 blocks, 3 parts. The second kernel adds up 3 of them: what does it read for the third?",
+)
+known.change(
+    "words-for-numbers",
+    ("x[n * 8 * words + 8 * first + t]", "x[n * words + 8 * first + t]"),
+    fact="rows of x are taken as if they were as long as those of packed",
+    question="A row of packed has 64 words. How many numbers has a row of x?",
+)
+known.change(
+    "unpacked-for-every-row",
+    ("totals[n] += numbers[n][digit][lane] * weight;", "totals[n] += numbers[n][digit][lane] * WEIGHT;"),
+    (
+        "const float weight = scale * float(q >> (4 * digit) & 15) + bias;",
+        "#define WEIGHT (scale * float(packed[row * words + word] >> (4 * digit) & 15) + bias)\n",
+    ),
+    fact="the words of W are read from device memory again for every row of x",
+    question="x has 8 rows. How often is a word read, and how often need it be?",
+)
+known.change(
+    "simdgroup-barrier",
+    ("threadgroup_barrier(mem_flags::mem_threadgroup);\n\n", "simdgroup_barrier(mem_flags::mem_threadgroup);\n\n"),
+    fact="before the numbers of x are used, each SIMD-group waits for itself alone",
+    question="Which SIMD-group has put number 100 of the block there, and how do the others know?",
+)
+known.change(
+    "rows-that-are-not-there-return",
+    ("float totals[8] = {};", "if (row >= outputs) return;\nfloat totals[8] = {};"),
+    fact="SIMD-groups without a row of W return before the barriers",
+    question="W has 5 rows, the threadgroup 8 SIMD-groups. How many threads does a barrier wait for, how many come?",
+)
+known.accepted_change(
+    "empty turns",
+    ("const uint end = min((part + 1) * each, words);", "const uint end = (part + 1) * each;"),
+)
+known.accepted_change(
+    "scale and bias later",
+    (
+        "const float weight = scale * float(q >> (4 * digit) & 15) + bias;",
+        "const float weight = float(q >> (4 * digit) & 15);",
+    ),
+    (
+        "totals[n] += numbers[n][digit][lane] * weight;",
+        "totals[n] += scale * (numbers[n][digit][lane] * weight) + bias * numbers[n][digit][lane];",
+    ),
+)
+known.not_timed("the simulator's time says nothing of a GPU's")

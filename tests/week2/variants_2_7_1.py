@@ -1,0 +1,216 @@
+"""Known programs of task 2.7.1, the online softmax."""
+
+import itertools
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.7.1")
+
+
+def averaged(program, scores, values, cuts=()):
+    """What a program gives for scores in blocks that end at `cuts`."""
+    running = program(*scores.shape[:-1], values.shape[-1])
+    for first, last in itertools.pairwise((0, *cuts, scores.shape[-1])):
+        running.add(scores[..., first:last], values[..., first:last, :])
+    return running.result()
+
+
+def drawn(seed, length=3, keys=9):
+    draw = normals(seed)
+    return draw(length, keys), draw(keys, 4)
+
+
+@known.probe()
+def online_three_blocks(program):
+    return averaged(program, *drawn(1), (2, 6))
+
+
+@known.probe()
+def online_one_block(program):
+    return averaged(program, *drawn(2))
+
+
+@known.probe()
+def online_rising(program):
+    scores, values = drawn(3)
+    return averaged(program, scores + mx.arange(9), values, (3, 6)), averaged(program, scores, values, (3, 6))
+
+
+@known.probe()
+def online_falling(program):
+    scores, values = drawn(4)
+    return averaged(program, scores - mx.arange(9), values, (3, 6))
+
+
+def hidden(seed, block):
+    scores, values = drawn(seed)
+    return mx.where((mx.arange(9) // 3 == block) & (mx.arange(3)[:, None] == 1), -mx.inf, scores), values
+
+
+@known.probe()
+def online_first_block_hidden(program):
+    return averaged(program, *hidden(5, 0), (3, 6))
+
+
+@known.probe()
+def online_middle_block_hidden(program):
+    return averaged(program, *hidden(6, 1), (3, 6))
+
+
+@known.probe()
+def online_all_hidden(program):
+    scores, values = drawn(7)
+    return averaged(program, mx.where(mx.arange(3)[:, None] == 1, -mx.inf, scores), values)
+
+
+@known.probe()
+def online_far_below_zero(program):
+    scores, values = drawn(8)
+    return averaged(program, scores - 300, values, (4,))
+
+
+@known.probe()
+def online_far_above_zero(program):
+    scores, values = drawn(9)
+    return averaged(program, scores + 300, values)
+
+
+@known.probe()
+def online_rows_far_apart(program):
+    scores, values = drawn(10)
+    return averaged(program, scores + 1000 * mx.arange(3)[:, None], values)
+
+
+@known.probe()
+def online_results_on_the_way(program):
+    scores, values = drawn(11)
+    running, found = program(3, 4), []
+    for last in (3, 6, 9):
+        running.add(scores[:, last - 3 : last], values[last - 3 : last])
+        found.append(running.result())
+    return tuple(found)
+
+
+@known.sized("scores 256 x 8,192 in blocks of 256")
+def sized(program):
+    draw = normals(1)
+    scores, values = draw(256, 8192), draw(8192, 16)
+    return lambda: averaged(program, scores, values, tuple(range(256, 8192, 256)))
+
+
+LARGEST = "mx.maximum(self.largest, mx.max(scores, axis=-1, keepdims=True))"
+BASE = "mx.where(largest == -mx.inf, 0.0, largest)"
+KEPT = "mx.exp(self.largest - base)"
+RESULT = "self.seen / mx.where(self.total == 0, 1.0, self.total)"
+
+known.change(
+    "total-not-rescaled",
+    ("self.total * kept", "self.total"),
+    fact="the sum of the weights so far stays as it is when the largest score grows",
+    question="Relative to which score are the weights whose sum you keep?",
+)
+known.change(
+    "values-not-rescaled",
+    ("self.seen * kept", "self.seen"),
+    fact="the values so far stay as they are when the largest score grows",
+    question="Relative to which score are the weights that these values have been multiplied by?",
+)
+known.change(
+    "never-rescaled",
+    (KEPT, "mx.ones_like(base)"),
+    fact="neither the sum of the weights nor the values so far shrink when the largest score grows",
+    question="A block's largest score is 2 more than all before. How large are the earlier weights, relative to it?",
+)
+known.change(
+    "largest-of-the-block",
+    (LARGEST, "mx.max(scores, axis=-1, keepdims=True)"),
+    fact="what is kept as the largest score is that of the last block, and not of all so far",
+    question="What is your largest score of a row after a block that is hidden from it?",
+)
+known.change(
+    "own-maximum-of-each-block",
+    (LARGEST, "mx.max(scores, axis=-1, keepdims=True)"),
+    (KEPT, "mx.ones_like(base)"),
+    fact="each block's weights are relative to its own largest score, and are added up as they are",
+    question="Two blocks have a largest score of 1 and of 9. How large is the largest weight in each of them?",
+)
+known.change(
+    "last-block-only",
+    ("self.largest = largest", ""),
+    fact="only the last block counts, since the largest score is not kept",
+    question="What is `self.largest` when the second block comes?",
+)
+known.change(
+    "inf-minus-inf",
+    (BASE, "largest"),
+    fact="infinity is subtracted from infinity where a row has not seen any key yet",
+    question="What is the largest score of a row whose first block is hidden, and what is exp(-inf - -inf)?",
+)
+known.change(
+    "zero-by-zero",
+    (RESULT, "self.seen / self.total"),
+    fact="zero is divided by zero for a query from which all keys are hidden",
+    question="What is the sum of the weights of a row that has seen no key?",
+)
+known.change(
+    "no-maximum",
+    (BASE, "mx.zeros_like(largest)"),
+    (KEPT, "mx.ones_like(base)"),
+    fact="exp is taken of the scores as they are, and not relative to the largest",
+    question="What is exp(300) in float32?",
+)
+known.change(
+    "one-maximum-for-all-rows",
+    (LARGEST, "mx.maximum(self.largest, mx.max(scores))"),
+    fact="the scores of all rows are relative to the largest of the whole block",
+    question="One row has scores near 0, another one near 1,000. How large are the weights of the first?",
+)
+known.change(
+    "begins-at-zero",
+    ("mx.full((*rows, 1), -mx.inf)", "mx.zeros((*rows, 1))"),
+    fact="the largest score so far is 0 before there is any",
+    question="All scores of a row are near -300. Relative to what are its weights?",
+)
+known.change(
+    "result-divides-in-place",
+    (f"return {RESULT}", f"self.seen = {RESULT}\nreturn self.seen"),
+    fact="asking for a result divides what is kept, so that later blocks meet other numbers",
+    question="What has `result` changed when the next block comes?",
+)
+known.change(
+    "hidden-rows-get-the-mean",
+    ("scores = scores.astype(mx.float32)", "scores = mx.maximum(scores.astype(mx.float32), -1e30)"),
+    fact="a query from which all keys are hidden gets the mean of all values",
+    question="How large is each weight of a row whose scores are all -1e30?",
+)
+known.together("total-not-rescaled", "values-not-rescaled", makes="never-rescaled")
+known.together("largest-of-the-block", "never-rescaled", makes="own-maximum-of-each-block")
+known.together("last-block-only", "never-rescaled", makes="own-maximum-of-each-block")
+
+known.accepted_change(
+    "begins far below zero",
+    ("mx.full((*rows, 1), -mx.inf)", "mx.full((*rows, 1), -1e30)"),
+    (BASE, "largest"),
+)
+
+
+@known.accepted("a list of blocks, and the softmax at the end")
+class Collected:
+    def __init__(self, *shape):
+        self.shape, self.scores, self.values = shape, [], []
+
+    def add(self, scores, values):
+        self.scores.append(scores.astype(mx.float32))
+        self.values.append(values.astype(mx.float32))
+
+    def result(self):
+        if not self.scores:
+            return mx.zeros(self.shape)
+        scores = mx.concatenate(self.scores, axis=-1)
+        largest = mx.max(scores, axis=-1, keepdims=True)
+        hidden = largest == -mx.inf
+        weights = mx.softmax(mx.where(hidden, 0.0, scores), axis=-1)
+        return mx.where(hidden, 0.0, weights) @ mx.concatenate(self.values, axis=-2)

@@ -1,0 +1,268 @@
+"""Known programs of task 2.7.2, attention in blocks."""
+
+from functools import partial
+
+import mlx.core as mx
+from tiny_llm_solution.attention import scaled_dot_product_attention_grouped as whole
+
+from tiny_llm_course.testkit.inputs import causal, normals
+from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.7.2")
+
+
+def inputs(seed, dtype=mx.float32, length=5, keys=8, heads=6, kv_heads=2):
+    """A group of 3."""
+    draw = normals(seed, dtype)
+    return draw(2, heads, length, 8), draw(2, kv_heads, keys, 8), draw(2, kv_heads, keys, 8)
+
+
+@known.probe()
+def flash_one_block(program):
+    return program(*inputs(1))
+
+
+@known.probe()
+def flash_blocks(program):
+    return program(*inputs(2), block=2), program(*inputs(2), block=3)
+
+
+@known.probe()
+def flash_given_scale(program):
+    return program(*inputs(3), scale=0.7, block=3)
+
+
+@known.probe()
+def flash_causal(program):
+    return program(*inputs(4), mask="causal", block=3)
+
+
+@known.probe()
+def flash_causal_square(program):
+    return program(*inputs(5, keys=5), mask="causal", block=2)
+
+
+@known.probe()
+def flash_causal_one_block(program):
+    return program(*inputs(6, keys=5), mask="causal")
+
+
+@known.probe()
+def flash_mask(program):
+    draw = normals(70)
+    return tuple(program(*inputs(7), mask=draw(*shape, spread=2.0), block=3) for shape in [(5, 8), (2, 6, 5, 8)])
+
+
+@known.probe()
+def flash_mask_of_rows(program):
+    """Each row has another number, which no key sees, but for hidden ones."""
+    return program(*inputs(8), mask=causal(5, 8, mx.float32), block=2)
+
+
+@known.probe(mx.float16)
+def flash_half(program):
+    return program(*inputs(9, mx.float16), block=3)
+
+
+@known.probe()
+def flash_nan_behind(program):
+    query, key, value = inputs(10, length=6, keys=6)
+    last = mx.arange(6)[:, None] >= 4
+    return program(query, mx.where(last, mx.nan, key), mx.where(last, mx.nan, value), mask="causal", block=2)[
+        ..., :4, :
+    ]
+
+
+@known.probe()
+def flash_no_group(program):
+    return program(*inputs(11, heads=2), mask="causal", block=3)
+
+
+@known.probe()
+def flash_memory(program):
+    """Whether it holds less than one and a half bytes for each score: of many queries, and of many keys."""
+    found = []
+    for length, keys, block in [(512, 512, 64), (32, 8192, 128)]:
+        three = [x[0, :1] for x in inputs(12, length=length, keys=keys, heads=2)]
+        mx.eval(three)
+        taken = most_at_once(partial(program, *three, mask="causal", block=block))
+        found.append(taken < 1.5 * length * keys)
+    return mx.array(found, mx.float32)
+
+
+@known.sized("1,024 tokens, H 4, H_kv 2, D 32, float32")
+def sized(program):
+    draw = normals(1)
+    query, key, value = draw(1, 4, 1024, 32), draw(1, 2, 1024, 32), draw(1, 2, 1024, 32)
+    return lambda: program(query, key, value, mask="causal")
+
+
+DIAGONAL = "elif causal and some.stop > before + first + 1:  # some query of the block does not see all of them"
+SEEN = "mx.arange(before + first, before + last)[:, None]"
+known.change(
+    "no-scale",
+    ("dims**-0.5 if scale is None else scale", "1.0 if scale is None else scale"),
+    fact="the default scale 1/sqrt(D) is missing",
+    question="What does scale=None mean, here and on day 1?",
+)
+known.change(
+    "scale-twice",
+    ("scores = queries @", "scores = scale * queries @"),
+    fact="the scale is applied twice",
+    question="Are your queries scaled already when they meet the keys?",
+)
+known.change(
+    "offset-ignored",
+    ("scale = dims**-0.5", "before = 0\nscale = dims**-0.5"),
+    fact='mask="causal" lets query i see the keys 0 to i, as if there were no tokens before the first query',
+    question="Five queries, eight keys: at which position is query 0?",
+)
+known.change(
+    "nothing-hidden-within-a-block",
+    (DIAGONAL, "elif causal and some.start > before + last:"),
+    fact="blocks behind the last query are skipped, but within the others nothing is hidden",
+    question="A block of three queries meets the block of keys at the same positions. What may the first of them see?",
+)
+known.change(
+    "keys-up-to-the-first-query",
+    ("end = before + last if causal", "end = before + first + 1 if causal"),
+    fact="the loop over keys ends at the first query of the block, and not at its last one",
+    question="Which query of a block sees most keys?",
+)
+known.change(
+    "not-itself",
+    (DIAGONAL, "elif causal:"),
+    ("<= seen", "< seen"),
+    fact="a query does not see its own key",
+    question="May query i of a text look at key i?",
+)
+known.change(
+    "keys-counted-from-the-block",
+    ("mx.arange(some.start, some.stop)", "mx.arange(some.stop - some.start)"),
+    fact="the mask counts the keys from the beginning of their block",
+    question="Which position has the first key of the second block?",
+)
+known.change(
+    "queries-counted-from-the-block",
+    (SEEN, "mx.arange(before, before + last - first)[:, None]"),
+    fact="the mask counts the queries from the beginning of their block",
+    question="At which position is the first query of the second block?",
+)
+known.change(
+    "causal-ignored",
+    ("causal, before = isinstance(mask, str), keys - length", "causal, before = False, keys - length"),
+    fact='mask="causal" hides nothing',
+    question='What happens in your loops when mask is "causal"?',
+)
+known.change(
+    "tile",
+    (
+        "query = mx.unflatten(query, -3, (kv_heads, -1))",
+        "query = mx.unflatten(query, -3, (-1, kv_heads)).swapaxes(-4, -3)",
+    ),
+    ("mask = mx.unflatten(mask, -3, (kv_heads, -1))", "mask = mx.unflatten(mask, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
+    (".flatten(-4, -3)", ".swapaxes(-4, -3).flatten(-4, -3)"),
+    fact="query head h reads key-value head h % H_kv, as if these were dealt out in turn",
+    question="With six query heads and two key-value heads, which one should query head 1 read?",
+)
+known.change(
+    "mask-of-the-first-queries",
+    ("mask[..., first:last, some]", "mask[..., : last - first, some]"),
+    fact="every block of queries gets the mask's first rows",
+    question="Which rows of the mask belong to the second block of queries?",
+)
+known.change(
+    "mask-of-the-first-keys",
+    ("mask[..., first:last, some]", "mask[..., first:last, : some.stop - some.start]"),
+    fact="every block of keys gets the mask's first columns",
+    question="Which columns of the mask belong to the second block of keys?",
+)
+known.change(
+    "last-keys-lost",
+    ("range(0, end, block)", "range(0, end - end % block or 1, block)"),
+    fact="keys that do not fill a block are left out",
+    question="Eight keys in blocks of three: how many blocks are there?",
+)
+known.change(
+    "hidden-blocks-computed",
+    ("end = before + last if causal else keys", "end = keys"),
+    fact="blocks of keys that are hidden from all queries of a block are computed all the same",
+    question="Which is the last key that the last query of the block sees? What about the blocks behind it?",
+)
+known.change(
+    "float32-result",
+    ("running.result().astype(value.dtype)", "running.result()"),
+    fact="the result is float32 although the query is not",
+    question="In which dtype does OnlineSoftmax give its result?",
+)
+known.change(
+    "all-blocks-waiting",
+    ("mx.eval(blocks[-1])", "pass"),
+    fact="nothing is computed until everything is asked for, so that the scores of many blocks are there at once",
+    question="When does MLX compute the scores of your first block, and when may it forget them?",
+)
+
+
+@known.wrong(
+    "the-whole-table",
+    fact="all scores are there at once, also those that are hidden",
+    question="How many scores does your program hold for L queries and S keys?",
+)
+def the_whole_table(query, key, value, scale=None, mask=None, block=128):
+    if isinstance(mask, mx.array):
+        return all_hidden(query, key, value, scale, mask)
+    return whole(query, key, value, scale, mask)
+
+
+def all_hidden(query, key, value, scale, mask):
+    """By day 3 of week 1, with zeros where all keys are hidden."""
+    hidden = mx.broadcast_to(mx.max(mask, axis=-1, keepdims=True) == -mx.inf, (*query.shape[:-1], 1))
+    return mx.where(hidden, 0.0, whole(query, key, value, scale, mx.where(mx.isinf(mask), -1e9, mask))).astype(
+        query.dtype
+    )
+
+
+known.accepted_change("every block is masked", (DIAGONAL, "elif causal:"))
+known.accepted_change(
+    "scores are scaled",
+    (".astype(mx.float32) * scale", ".astype(mx.float32)"),
+    (
+        "scores = queries @ key[..., some, :].astype(mx.float32).swapaxes(-1, -2)",
+        "scores = (queries @ key[..., some, :].astype(mx.float32).swapaxes(-1, -2)) * scale",
+    ),
+)
+
+
+@known.accepted("head by head, with the softmax written out")
+def head_by_head(query, key, value, scale=None, mask=None, block=128):
+    *leading, heads, length, dims = query.shape
+    kv_heads, keys = key.shape[-3:-1]
+    if heads % kv_heads or (isinstance(mask, str) and (mask != "causal" or length > keys)):
+        raise ValueError("uneven groups, an unknown mask, or too many queries")
+    scale = dims**-0.5 if scale is None else scale
+    outputs = []
+    for h in range(heads):
+        k, v = (x[..., h * kv_heads // heads, :, :].astype(mx.float32) for x in (key, value))
+        rows = []
+        for first in range(0, length, block):
+            q = query[..., h, first : first + block, :].astype(mx.float32)
+            here = mx.arange(keys - length + first, keys - length + first + q.shape[-2])[:, None]
+            end = keys - length + first + q.shape[-2] if isinstance(mask, str) else keys
+            top, total, seen = mx.full((*q.shape[:-1], 1), -1e30), mx.zeros((*q.shape[:-1], 1)), mx.zeros(q.shape)
+            for begin in range(0, end, block):
+                last = min(end, begin + block)
+                s = scale * (q @ k[..., begin:last, :].swapaxes(-1, -2))
+                if isinstance(mask, str):
+                    s = mx.where(mx.arange(begin, last) <= here, s, -mx.inf)
+                elif mask is not None:
+                    wide = mx.broadcast_to(mask, (*leading, heads, length, keys))
+                    s = s + wide[..., h, first : first + block, begin:last]
+                new = mx.maximum(top, mx.max(s, axis=-1, keepdims=True))
+                e, kept = mx.exp(s - new), mx.exp(top - new)
+                total = total * kept + mx.sum(e, axis=-1, keepdims=True)
+                seen, top = seen * kept + e @ v[..., begin:last, :], new
+                mx.eval(total, seen, top)
+            rows.append((seen / mx.maximum(total, 1e-30)).astype(query.dtype))
+        outputs.append(mx.concatenate(rows, axis=-2))
+    return mx.stack(outputs, axis=-3)

@@ -1,0 +1,161 @@
+"""Known programs of task 2.7.3, flash attention in C++."""
+
+import mlx.core as mx
+import numpy as np
+from tests.week2.formulas_day7 import kernel64
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.7.3")
+
+
+def attended(program, seed, heads, kv_heads, length, tokens, dims=8, scale=0.4):
+    draw = normals(seed)
+    return program(draw(length, heads, dims), draw(kv_heads, tokens, dims), draw(kv_heads, tokens, dims), scale)
+
+
+@known.probe()
+def kernel_decode(program):
+    return attended(program, 1, 4, 2, 1, 70)
+
+
+@known.probe()
+def kernel_decode_of_blocks(program):
+    return attended(program, 2, 4, 2, 1, 290)
+
+
+@known.probe()
+def kernel_prefill(program):
+    return attended(program, 3, 6, 2, 24, 24)
+
+
+@known.probe()
+def kernel_prefill_of_blocks(program):
+    return attended(program, 4, 4, 2, 50, 110)
+
+
+@known.probe()
+def kernel_no_group(program):
+    return attended(program, 5, 3, 3, 25, 25)
+
+
+@known.probe()
+def kernel_one_head(program):
+    return attended(program, 6, 1, 1, 5, 100)
+
+
+@known.probe()
+def kernel_scale_of_one(program):
+    return attended(program, 7, 4, 2, 24, 30, scale=1.0)
+
+
+known.change(
+    "total-not-rescaled",
+    ("total[r] = total[r] * kept + weigh", "total[r] = total[r] + weigh"),
+    fact="the sum of the weights so far stays as it is when the largest score grows",
+    question="Relative to which score are the weights whose sum is in `total`?",
+)
+known.change(
+    "values-not-rescaled",
+    ("for (int d = 0; d < dims; ++d) seen[r * dims + d] *= kept;", ""),
+    fact="the values so far stay as they are when the largest score grows",
+    question="Relative to which score are the weights that `seen` has been made with?",
+)
+known.change(
+    "own-maximum-of-each-block",
+    ("std::max(largest[r], *std::max_element(row, row + visible))", "*std::max_element(row, row + visible)"),
+    ("std::exp(largest[r] - higher);", "1.0f;"),
+    fact="each block's weights are relative to its own largest score, and are added up as they are",
+    question="Two blocks have a largest score of 1 and of 9. How large is the largest weight in each of them?",
+)
+known.change(
+    "last-block-only",
+    ("largest[r] = higher;", ""),
+    fact="only the last block that a query sees counts, since its largest score is not kept",
+    question="What is `largest[r]` when the second block comes?",
+)
+known.change(
+    "next-key-too",
+    ("r / group + 1 - from", "r / group + 2 - from"),
+    fact="each query sees the key behind its own, too, if its block has it",
+    question="Query 0 of a text of two tokens: how many keys does it see?",
+)
+known.change(
+    "not-itself",
+    ("r / group + 1 - from", "r / group - from"),
+    fact="a query does not see its own key",
+    question="Query 0 of a text of two tokens: how many keys does it see?",
+)
+known.change(
+    "rows-as-queries",
+    ("before + first + r / group + 1 - from", "before + first + r + 1 - from"),
+    fact="row r sees as many keys as if it were the block's query r",
+    question="With two heads in a group, which query is row 3 of?",
+)
+known.change(
+    "tile",
+    ("head * group + row % group", "row % group * kv_heads + head"),
+    fact="query head h reads key-value head h % kv_heads, as if these were dealt out in turn",
+    question="With four query heads and two key-value heads, which one should query head 1 read?",
+)
+known.change(
+    "offset-ignored",
+    ("before = tokens - length;", "before = 0;"),
+    fact="query t sees the keys 0 to t, as if there were no tokens before the first query",
+    question="One query, 70 keys: how many of them may it see?",
+)
+known.change(
+    "scale-twice",
+    ("scale * queries[place(r) + d]", "scale * scale * queries[place(r) + d]"),
+    fact="the scale is applied twice",
+    question="How often does the scale meet a score, if queries have it already?",
+)
+known.change(
+    "no-scale",
+    ("scale * queries[place(r) + d]", "queries[place(r) + d]"),
+    fact="the scale is left out",
+    question="By what is a score multiplied before the softmax?",
+)
+known.change(
+    "scores-left-as-weights",
+    ("std::fill(row + visible, row + n, 0.0f);", ""),
+    fact="where a key is hidden, its score is left, and its value is added with that as a weight",
+    question="What stands in a row of `scores` behind the keys that it sees, when `gather_block` reads it?",
+)
+known.change(
+    "one-table-for-all",
+    ("std::vector<float> mine(most * dims), scores(most * KEYS), seen(most * dims), largest(most), total(most);", ""),
+    ("const int most = QUERIES * group;", ""),
+    (
+        "pool().run(",
+        "const int most = QUERIES * group;\n"
+        "std::vector<float> mine(most * dims), scores(most * KEYS), seen(most * dims), largest(most), total(most);\n"
+        "pool().run(",
+    ),
+    fact="all threads keep their scores and sums in the same arrays",
+    question="Two threads compute different blocks. Whose scores does a third line of code read?",
+)
+known.change(
+    "last-block-too-long",
+    ("last = std::min(length, first + QUERIES);", "last = first + QUERIES;"),
+    fact="the last block of queries has as many as the others",
+    question="50 queries in blocks of 24: how many are in the last one?",
+)
+known.accepted_change(
+    "head after head",
+    ("head = i % kv_heads, first = i / kv_heads * QUERIES", "head = i / blocks, first = i % blocks * QUERIES"),
+)
+
+
+@known.accepted("by NumPy")
+def by_numpy(queries, keys, values, scale):
+    inputs = (np.array(each, np.float64) for each in (queries, keys, values))
+    return mx.array(kernel64(*inputs, scale).astype(np.float32))
+
+
+@known.sized("256 tokens, 8 heads, 4 key-value heads of 64")
+def timed(program):
+    draw = normals(1)
+    given = draw(256, 8, 64), draw(4, 256, 64), draw(4, 256, 64)
+    return lambda: program(*given, 0.125)

@@ -1,0 +1,158 @@
+"""Known programs of task 2.7.4, flash attention in Metal."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.kernels import costs
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("2.7.4")
+
+
+def drawn(seed, heads, kv_heads, length, tokens, dims):
+    draw = normals(seed)
+    return draw(heads, length, dims), draw(kv_heads, tokens, dims), draw(kv_heads, tokens, dims)
+
+
+@known.probe()
+def metal_one_block(program):
+    return program(*drawn(1, 1, 1, 16, 32, 8), 0.4, None)
+
+
+@known.probe()
+def metal_two_blocks(program):
+    return program(*drawn(2, 1, 1, 16, 64, 8), 0.4, None)
+
+
+@known.probe()
+def metal_short_blocks(program):
+    return program(*drawn(3, 1, 1, 5, 37, 8), 0.4, None)
+
+
+@known.probe()
+def metal_causal(program):
+    return program(*drawn(4, 2, 1, 16, 16, 8), 0.4, "causal")
+
+
+@known.probe()
+def metal_tokens_before(program):
+    return program(*drawn(5, 1, 1, 32, 50, 8), 0.4, "causal")
+
+
+@known.probe()
+def metal_heads(program):
+    return program(*drawn(6, 4, 2, 16, 32, 8), 0.4, None)
+
+
+@known.probe()
+def metal_features(program):
+    return program(*drawn(7, 1, 1, 16, 32, 40), 0.4, None)
+
+
+@known.probe()
+def metal_none(program):
+    """Nothing to run: whoever waits too little is known by the others."""
+    return program(*drawn(8, 1, 1, 0, 32, 8), 0.4, None)
+
+
+@known.probe()
+def metal_costs(program):
+    """Whether too much is moved, and whether threads wait for banks."""
+    query, key, value = drawn(9, 1, 1, 32, 64, 32)
+    found = costs(program, query, key, value, 0.4, "causal")
+    enough = query.nbytes + query.nbytes + 2 * (48 + 64) * 32 * 4
+    return mx.array([found["moved"] > enough, found["bank_conflicts"] > 0])
+
+
+TOTAL = "total[r] = total[r] * kept + simd_sum(weight);"
+BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+SCORES = "float scores[4] = {};  // of key `lane`"
+
+known.change(
+    "total-not-rescaled",
+    (TOTAL, TOTAL.replace(" * kept", "")),
+    fact="the sum of the weights so far stays as it is when the largest score grows",
+    question="Relative to which score are the weights whose sum is in `total`?",
+)
+known.change(
+    "values-not-rescaled",
+    ("seen[r][part] *= kept;", ""),
+    fact="the values so far stay as they are when the largest score grows",
+    question="Relative to which score are the weights that `seen` has been made with?",
+)
+known.change(
+    "largest-of-a-lane",
+    ("simd_max(score)", "score"),
+    fact="each lane takes the largest score of its own keys for that of the query",
+    question="Key 3 has a score of 1, key 4 one of 9. Relative to what are the two weights that are added up?",
+)
+known.change(
+    "total-of-a-lane",
+    ("simd_sum(weight)", "weight"),
+    fact="each lane divides its features by the weights of its own keys",
+    question="64 keys, 32 lanes: of how many weights does a lane know, and which ones has it multiplied values with?",
+)
+known.change(
+    "hidden-is-zero",
+    ("? scores[r] : -INFINITY", "? scores[r] : 0.0f"),
+    fact="a key that a query does not see has a score of 0",
+    question="All scores that a query sees are -5. How large is the weight of a score of 0?",
+)
+known.change(
+    "offset-ignored",
+    ("before = tokens - length", "before = 0"),
+    fact="query i sees the keys 0 to i, as if there were no tokens before the first query",
+    question="32 queries, 50 keys: how many of them may query 0 see?",
+)
+known.change(
+    "next-key-too",
+    ("before + first + row + 1, tokens)", "before + first + row + 2, tokens)"),
+    fact="each query sees the key behind its own, too, if its block has it",
+    question="Query 0 of a text of two tokens: how many keys does it see?",
+)
+known.change(
+    "heads-dealt-out",
+    ("head / (query_shape[0] / key_shape[0])", "head % key_shape[0]"),
+    fact="query head h reads key-value head h % kv_heads, as if these were dealt out in turn",
+    question="With four query heads and two key-value heads, which one should query head 1 read?",
+)
+known.change(
+    "values-too-soon",
+    (f"{BARRIER}  // all are through with the keys", ""),
+    fact="values are put into the tile while others may still read keys there",
+    question="SIMD-group 0 has its scores. Which SIMD-groups may still be adding up theirs, and from what?",
+)
+known.change(
+    "used-too-soon",
+    (f"{BARRIER}\n\n{SCORES}", f"simdgroup_barrier(mem_flags::mem_threadgroup);\n\n{SCORES}"),
+    fact="before the keys are used, each SIMD-group waits for itself alone",
+    question="Which SIMD-group has put key 1 into the tile, and which ones read it?",
+)
+known.change(
+    "128-for-129",
+    ("tile[32][129];", "tile[32][128];"),
+    fact="rows of the tile lie 128 numbers apart, so that the first numbers of all keys lie in the same bank",
+    question="Each of 32 lanes reads the first number of its key. In which banks do these lie?",
+)
+known.change(
+    "nothing-skipped",
+    ("end = causal[0] ? min(before + first + 16, tokens) : tokens;", "end = tokens;"),
+    fact="blocks of keys that all queries of a block do not see are moved and multiplied all the same",
+    question="Queries 0 to 15 of a prompt of 64 tokens: which blocks of keys do they need?",
+)
+known.accepted_change(
+    "lanes add up weights of their own",
+    (TOTAL, TOTAL.replace("simd_sum(weight)", "weight")),
+    (
+        "const uint row = first + simdgroup + 4 * r;",
+        "const uint row = first + simdgroup + 4 * r;\n  const float sum = simd_sum(total[r]);",
+    ),
+    ("T(seen[r][part] / total[r])", "T(seen[r][part] / sum)"),
+)
+known.accepted_change(
+    "powers of 2",
+    ("scale[0] * float(query", "1.44269504f * scale[0] * float(query"),
+    ("kept = metal::exp(", "kept = metal::exp2("),
+    ("weight = metal::exp(", "weight = metal::exp2("),
+)
+known.not_timed("the simulator's time says nothing of a GPU's")
