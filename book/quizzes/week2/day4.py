@@ -35,7 +35,7 @@ def one_row(matvec: Any) -> str:
     mistakes={
         "no-scales": "Both groups would have a scale of 1.",
         "no-biases": "The first group's bias meets its x once, and adds 5.",
-        "biases-in-each-lane": "The biases of a row are added once, behind the sum over the lanes.",
+        "x-of-the-first-digit": "Each of the eight weights of a word has an x of its own, and seven of them are 0.",
     },
 )
 def two_groups(matvec: Any) -> str:

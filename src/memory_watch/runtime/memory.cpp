@@ -83,9 +83,9 @@ void add_own(void* memory, size_t bytes) {
     InRuntime guard;
     char* start = static_cast<char*>(memory);
     char* zone = start - HEAD;
-    // What was freed behind our back lies there no more.
+    // What was freed behind our back lies there no more. A neighbour does: the zone before it may reach into ours.
     auto at = blocks().lower_bound(zone);
-    while (at != blocks().end() && at->first < start + bytes + NEAR) forget(at++);
+    while (at != blocks().end() && at->second.start < start + bytes + NEAR) forget(at++);
     std::memset(memory, GARBAGE, bytes);
     keep({zone, HEAD + bytes + NEAR, start, bytes, 0, -1, OWN, nullptr, nullptr});
 }
