@@ -9,11 +9,6 @@
 
 #include "lanes.h"
 
-/// Asks memory for n numbers that are 2 KiB further on: whoever reads these now comes there soon.
-inline void ask_ahead(const float* numbers, int n) {
-  for (int i = 0; i < n; i += 16) __builtin_prefetch(numbers + i + 512);  // 16 in a cache line
-}
-
 /// The products of a query with N keys, one after another in memory: N sums grow side by side, and none waits.
 template <int N>
 inline void compare(const float* query, const float* keys, int dims, float scale, float* scores) {

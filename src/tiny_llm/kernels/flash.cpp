@@ -40,6 +40,7 @@ static inline void compare(const float* queries, const float* keys, int dims, fl
 static void compare_block(const float* queries, int rows, const float* keys, int n, int dims, float* scores) {
   int k = 0;
   for (; k + 3 <= n; k += 3) {
+    ask_ahead(keys + k * dims, 3 * dims);
     int r = 0;
     for (; r + 4 <= rows; r += 4) compare<4, 3>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);
     for (; r < rows; ++r) compare<1, 3>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);
@@ -83,6 +84,9 @@ static inline void gather(const float* weights, const float* values, int n, int 
 /// Adds the n values of a block to what each row has seen, rows x dims.
 static void gather_block(const float* weights, int rows, const float* values, int n, int dims, float* seen) {
   int d = 0;
+  // A single token has few rows: registers are free for more of each value, and it is read in fewer, longer pieces.
+  for (; rows < 6 && d + 8 * LANES <= dims; d += 8 * LANES)
+    for (int r = 0; r < rows; ++r) gather<1, 8>(weights + r * KEYS, values + d, n, dims, seen + r * dims + d);
   for (; d + 2 * LANES <= dims; d += 2 * LANES) {
     int r = 0;
     for (; r + 6 <= rows; r += 6) gather<6, 2>(weights + r * KEYS, values + d, n, dims, seen + r * dims + d);
