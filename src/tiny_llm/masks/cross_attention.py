@@ -8,7 +8,7 @@ from .masks import attention_mask
 
 
 class MultiHeadCrossAttention:
-    """Tokens of one text look things up in another one, the memory: its vectors come from elsewhere, such as an encoder.
+    """Tokens of one text look things up in another one, the memory, whose vectors an encoder may have made.
 
     Letters: B batch, L queries, S tokens of the memory, E hidden size, M the memory's, H heads, D head dimension.
     """
