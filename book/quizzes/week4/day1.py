@@ -1,0 +1,76 @@
+"""The quiz of week 4, day 1."""
+
+import math
+from typing import Any
+
+import mlx.core as mx
+
+from tiny_llm_course.dev.book.questions import Record
+from tiny_llm_course.dev.book.quizzes import Quiz, numbers
+
+quiz = Quiz()
+
+
+@quiz.question(
+    "4.1.1",
+    "Three texts, three heads, two queries, two keys. `mask` is 3 x 2 x 2: its first 2 x 2 are all True, the other two "
+    "all False. Which shape has the result, and how many of its numbers are 0?",
+    why="Three axes are B x L x S: the first text's queries see both keys, in whichever head, and the other two texts "
+    "nothing. The head axis stays 1.",
+    mistakes={
+        "three-axes-by-head": "Three axes are B x L x S. For H x L x S a caller writes 1 x H x L x S.",
+        "true-hides": "True may look, so the first text sees everything.",
+        "spread-out": "Nothing differs from head to head, so that axis stays 1.",
+    },
+)
+def three_by_two_by_two(attention_mask: Any) -> str:
+    visible = mx.broadcast_to(mx.array([True, False, False])[:, None, None], (3, 2, 2))
+    made = attention_mask(3, 3, 2, 2, mx.float32, mask=visible)
+    return f"{' x '.join(map(str, made.shape))}, {mx.sum(made == 0).item()}"
+
+
+@quiz.question(
+    "4.1.2",
+    "The scores of a query are 0, 0 and ln 2, the values 3, 6 and 9, and a boolean mask hides all keys. What comes out?",
+    why="Nothing may be looked at, so nothing is seen: zeros.",
+    mistakes={
+        "blind-rows-mean": "6 is the mean of values that nobody may look at.",
+        "blind-rows-nan": "-inf - -inf is NaN, which spreads from here to every token that reads this one.",
+        "mask-ignored": "It looks like an answer. The weights are 1/4, 1/4 and 1/2, of keys that are hidden.",
+    },
+)
+def nothing_in_sight(attention: Any) -> str:
+    values = mx.array([[3.0], [6.0], [9.0]])
+    keys = mx.array([[0.0], [0.0], [math.log(2)]])
+    return numbers(attention(mx.ones((1, 1)), keys, values, mx.zeros((1, 3)) == 1))
+
+
+@quiz.question(
+    "4.1.3",
+    "One head, D = 1, all weights are 1 and there is no bias but `bo = 5`. The memory is the numbers 2 and 4, and "
+    "`key_mask` hides both. What does the token 0 get?",
+    why="The head gives zeros, and the output projection makes 0 · 1 + 5 of it. Tokens that see something get 5, too.",
+    mistakes={
+        "blind-tokens-get-zeros": "What the head gives is 0. The output projection is still to come.",
+        "true-hides": "False hides. With both in sight it would be their mean, 3, and 5.",
+    },
+)
+def token_without_a_memory(program: Any) -> str:
+    one = mx.ones((1, 1))
+    layer = program(1, one, one, one, one, bo=mx.array([5.0]))
+    memory = mx.array([[[2.0], [4.0]]])
+    return numbers(layer(mx.zeros((1, 1, 1)), *layer.read(memory), key_mask=mx.zeros((1, 2)) == 1))
+
+
+@quiz.measured(
+    "512 queries look at 512 keys, of which a mask hides 448 as padding. How long did that take in our own run?",
+    right="448 masked: ms",
+    why="It is about what it takes without padding. The mask makes scores -inf that have been computed already.",
+    mistakes={
+        "448 cut away: ms": "That is what 64 keys take by themselves. Nobody has told the products about the others.",
+        "256 cut away: ms": "Neither of the two products, nor the softmax, knows which keys are hidden.",
+    },
+)
+def time_with_a_mask(record: Record, place: str) -> str:
+    padding, _, column = place.partition(" ")
+    return f"{record[padding][column]:.3g} ms"

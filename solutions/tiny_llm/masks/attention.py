@@ -1,0 +1,53 @@
+"""Attention in which any key may be hidden from any query, also all of them."""
+
+import mlx.core as mx
+
+from ..basics import softmax
+
+
+def masked_attention(
+    query: mx.array,
+    key: mx.array,
+    value: mx.array,
+    mask: mx.array | None = None,
+    scale: float | None = None,
+) -> mx.array:
+    """What `scaled_dot_product_attention_simple` computes, with masks of either kind, and zeros where nothing is seen.
+
+    Args:
+        query: N.. x L x D, any number of leading dimensions, also none.
+        key: N.. x S x D, query's dtype. S may be less than L, or more.
+        value: N.. x S x D, query's dtype.
+        mask: broadcasts to N.. x L x S, and has no more axes than that. Bool: True where a query may look at a key.
+            Float, of any float dtype, also with numbers that query's dtype cannot hold: added to the scaled scores, and
+            -inf hides a key.
+        scale: what the dot products are multiplied by; None means 1 / sqrt(D).
+
+    Returns:
+        N.. x L x D, in query's dtype; zeros for a query from which every key is hidden. A large negative number hides
+        nothing for certain: of keys that all have -1e5, the nearest is read most. The arguments are not changed.
+
+    Raises:
+        ValueError: mask is neither bool nor float, or its shape does not broadcast to N.. x L x S.
+
+    Source: Vaswani et al. 2017, section 3.2; `torch.nn.functional.scaled_dot_product_attention`.
+    """
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = (query @ key.swapaxes(-1, -2)) * scale  # N.. x L x S
+    if mask is not None:
+        scores = _masked(scores, mask)
+    blind = mx.max(scores, axis=-1, keepdims=True) == -mx.inf  # N.. x L x 1: queries that see nothing
+    weights = softmax(mx.where(blind, 0.0, scores), axis=-1)  # -inf - -inf would be NaN: any number does for them
+    return mx.where(blind, 0.0, weights).astype(value.dtype) @ value  # N.. x L x D
+
+
+def _masked(scores: mx.array, mask: mx.array) -> mx.array:
+    """The scores with a mask of either kind on them."""
+    if mask.dtype != mx.bool_ and not mx.issubdtype(mask.dtype, mx.floating):
+        raise ValueError(f"mask has dtype {mask.dtype}, but bool or a float dtype is needed")
+    ends = scores.shape[scores.ndim - mask.ndim :] if mask.ndim <= scores.ndim else ()
+    if len(ends) != mask.ndim or any(size not in (1, whole) for size, whole in zip(mask.shape, ends, strict=True)):
+        raise ValueError(f"mask has shape {mask.shape}, which does not broadcast to {scores.shape}")
+    if mask.dtype == mx.bool_:
+        return mx.where(mask, scores, -mx.inf)
+    return scores + mask  # in the wider dtype of the two: in float16, a bias of -100,000 would be -inf

@@ -1,0 +1,348 @@
+"""Known programs of task 4.1.1, one mask of many."""
+
+import mlx.core as mx
+from tiny_llm_solution.attention import causal_mask
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.1.1")
+
+
+def may_look(seed, *shape):
+    """A boolean mask."""
+    return normals(seed)(*shape) < 0
+
+
+@known.probe()
+def mask_boolean(program):
+    return program(2, 3, 4, 5, mx.float32, mask=may_look(1, 4, 5))
+
+
+@known.probe()
+def mask_numbers(program):
+    mask = mx.array([[0.0, -0.5, 2.0, -mx.inf, 1.0]])
+    return program(2, 3, 4, 5, mx.float32, mask=mask), program(2, 3, 4, 5, mx.float32, mask=normals(2)(4, 5))
+
+
+@known.probe()
+def mask_three_axes(program):
+    return program(2, 3, 4, 5, mx.float32, mask=may_look(3, 2, 4, 5))
+
+
+@known.probe()
+def mask_three_axes_as_many_heads(program):
+    return program(3, 3, 4, 5, mx.float32, mask=may_look(4, 3, 4, 5))
+
+
+@known.probe()
+def mask_two_axes_as_many_texts(program):
+    return program(4, 3, 4, 5, mx.float32, mask=may_look(5, 4, 5))
+
+
+@known.probe()
+def mask_two_axes_as_many_heads(program):
+    return program(2, 4, 4, 5, mx.float32, mask=may_look(6, 4, 5))
+
+
+@known.probe()
+def mask_four_axes(program):
+    return program(2, 3, 4, 5, mx.float32, mask=may_look(7, 2, 3, 4, 5))
+
+
+@known.probe()
+def mask_one_for_each_head(program):
+    return program(2, 3, 4, 5, mx.float32, mask=may_look(8, 1, 3, 4, 5))
+
+
+@known.probe()
+def mask_keys(program):
+    return program(2, 3, 4, 5, mx.float32, key_mask=may_look(9, 2, 5))
+
+
+@known.probe()
+def mask_keys_as_many_texts(program):
+    return program(4, 3, 4, 5, mx.float32, key_mask=may_look(10, 4, 5))
+
+
+@known.probe()
+def mask_keys_as_many_queries(program):
+    return program(2, 3, 5, 5, mx.float32, key_mask=may_look(23, 2, 5))
+
+
+@known.probe()
+def mask_keys_numbers(program):
+    return program(2, 3, 4, 5, mx.float32, key_mask=normals(11)(2, 5))
+
+
+@known.probe()
+def mask_causal(program):
+    return program(2, 3, 4, 5, mx.float32, causal=True), program(2, 3, 4, 4, mx.float32, causal=True)
+
+
+@known.probe()
+def mask_nothing(program):
+    return program(2, 3, 4, 5, mx.float32)
+
+
+@known.probe()
+def mask_with_keys(program):
+    return program(2, 3, 4, 5, mx.float32, mask=may_look(12, 4, 5), key_mask=may_look(13, 2, 5))
+
+
+@known.probe()
+def mask_with_the_future(program):
+    return program(2, 3, 4, 5, mx.float32, mask=normals(14)(4, 5), causal=True)
+
+
+@known.probe()
+def mask_keys_with_the_future(program):
+    return program(2, 3, 4, 5, mx.float32, key_mask=may_look(15, 2, 5), causal=True)
+
+
+@known.probe(mx.float16)
+def mask_half(program):
+    return (
+        program(1, 1, 1, 2, mx.float16, mask=mx.array([[40000.0, 1.5]]), key_mask=mx.array([[-79000.0, -1.0]])),
+        program(2, 3, 4, 5, mx.float16, mask=normals(16)(4, 5)),
+    )
+
+
+@known.probe()
+def mask_of_padding(program):
+    """B x S is no L x S."""
+    return program(2, 3, 4, 5, mx.float32, mask=may_look(17, 2, 5))
+
+
+@known.probe()
+def mask_of_one_query(program):
+    return program(2, 3, 1, 5, mx.float32, mask=may_look(18, 2, 5))
+
+
+@known.probe()
+def mask_of_heads(program):
+    """H x L x S is no B x L x S."""
+    return program(1, 3, 4, 5, mx.float32, mask=may_look(19, 3, 4, 5))
+
+
+@known.probe()
+def mask_of_one_axis(program):
+    return program(2, 3, 4, 5, mx.float32, mask=may_look(20, 5))
+
+
+@known.probe()
+def mask_of_whole_numbers(program):
+    return program(2, 3, 4, 5, mx.float32, mask=may_look(21, 4, 5).astype(mx.int32))
+
+
+@known.probe()
+def mask_keys_of_another_size(program):
+    return program(2, 3, 4, 5, mx.float32, key_mask=may_look(22, 1, 5))
+
+
+@known.probe()
+def mask_future_of_too_many(program):
+    return program(2, 3, 5, 4, mx.float32, causal=True)
+
+
+@known.sized("B 8, L = S = 512, H 8: a mask for each text, padding, causal")
+def sized(program):
+    mask, key_mask = may_look(1, 8, 512, 512), may_look(2, 8, 512)
+    mx.eval(mask, key_mask)
+    return lambda: program(8, 8, 512, 512, mx.float32, mask=mask, key_mask=key_mask, causal=True)
+
+
+FUTURE = "causal_mask(L, S, mx.float32)"
+known.change(
+    "true-hides",
+    ("mx.where(mask, 0.0, -mx.inf)", "mx.where(mask, -mx.inf, 0.0)"),
+    fact="True in a boolean mask hides a key",
+    question="In this course's boolean masks, does True let through or hide?",
+)
+known.change(
+    "true-hides-in-key-mask",
+    ('_additive("key_mask", key_mask)', '_additive("key_mask", ~key_mask if key_mask.dtype == mx.bool_ else key_mask)'),
+    fact="True in a boolean key_mask hides a key",
+    question="Do your two kinds of boolean masks mean the same by True?",
+)
+known.change(
+    "added-as-ones",
+    ("return mx.where(mask, 0.0, -mx.inf)", "return mask.astype(mx.float32)"),
+    fact="a boolean mask is added as ones and zeros",
+    question="What happens to a score when 0 is added to it, and what when 1 is?",
+)
+known.change(
+    "zero-times-infinity",
+    ("return mx.where(mask, 0.0, -mx.inf)", "return (1.0 - mask.astype(mx.float32)) * -mx.inf"),
+    fact="a boolean mask is made a float one by multiplying with infinity",
+    question="What is 0 times infinity?",
+)
+known.change(
+    "large-in-place-of-infinite",
+    ("return mx.where(mask, 0.0, -mx.inf)", "return mx.where(mask, 0.0, -1e9)"),
+    fact="a boolean mask hides by -1e9",
+    question="If all keys of a query get the same large number, what do the weights become?",
+)
+known.change(
+    "numbers-taken-for-booleans",
+    ("if mask.dtype == mx.bool_:", "if True:"),
+    fact="a float mask is taken for a boolean one: 0 hides, and every other number lets through",
+    question="Which number in a float mask leaves a score as it is?",
+)
+known.change(
+    "three-axes-by-head",
+    ("wide = mask[:, None]  # B x 1 x L x S", "wide = mask[None]"),
+    fact="a mask of three axes is taken for H x L x S",
+    question="Three texts, three heads, a mask of 3 x L x S: what does its first axis count?",
+)
+known.change(
+    "two-axes-by-head",
+    ("wide = mask[None, None]  # 1 x 1 x L x S", "wide = mask[None, :, None]"),
+    fact="a mask of two axes gets its new axis in the middle, so that row i of it belongs to head i",
+    question="As many heads as queries: whose row is row 1 of your mask, the second query's or the second head's?",
+)
+known.change(
+    "two-axes-taken-for-padding",
+    (
+        "wide = mask[None, None]  # 1 x 1 x L x S",
+        "wide = mask[:, None, None] if mask.shape[0] == B != 1 else mask[None, None]",
+    ),
+    fact="a mask of two axes with as many rows as there are texts is taken for padding",
+    question="Four texts of four tokens, a mask of 4 x 4. What in your code decides what it means?",
+)
+known.change(
+    "padding-by-query",
+    ('_additive("key_mask", key_mask)[:, None, None, :]', '_additive("key_mask", key_mask)[None, None]'),
+    fact="key_mask is taken for L x S",
+    question="Row 1 of key_mask belongs to the second text. To which axis of B x H x L x S does it go in your code?",
+)
+known.change(
+    "padding-by-head",
+    ('_additive("key_mask", key_mask)[:, None, None, :]', '_additive("key_mask", key_mask)[None, :, None]'),
+    fact="key_mask is spread out as if its first axis were the heads",
+    question="Which axis of B x H x L x S counts the texts?",
+)
+known.change(
+    "padding-hides-queries",
+    (
+        'total = total + _additive("key_mask", key_mask)[:, None, None, :]',
+        'numbers = _additive("key_mask", key_mask)[:, None, None, :]\n'
+        "total = total + (numbers if L != S else numbers + numbers.swapaxes(2, 3))",
+    ),
+    fact="where there are as many queries as keys, key_mask hides everything from the queries at the same places, too",
+    question="key_mask says which keys are there. What does it say about queries?",
+)
+known.change(
+    "keys-replace-the-mask",
+    ('total = total + _additive("key_mask", key_mask)', 'total = _additive("key_mask", key_mask)'),
+    fact="key_mask takes the mask's place when both are given",
+    question="One argument hides key 1, another one key 3. Which are hidden?",
+)
+known.change(
+    "future-replaces-the-rest",
+    (f"total = total + {FUTURE}", f"total = {FUTURE}[None, None]"),
+    fact="causal takes the place of all other masks",
+    question="What is left of your padding when causal is True?",
+)
+known.change(
+    "either-lets-through",
+    (
+        'total = total + _additive("key_mask", key_mask)[:, None, None, :]',
+        'numbers = _additive("key_mask", key_mask)[:, None, None, :]\n'
+        "total = numbers if mask is None else mx.maximum(total, numbers)",
+    ),
+    fact="of mask and key_mask the larger number counts: a key is hidden only if both hide it",
+    question="One argument hides a key, the other one does not. May it be looked at?",
+)
+known.change(
+    "causal-upper-left",
+    (FUTURE, "mx.triu(mx.full((L, S), -mx.inf), k=1)"),
+    fact="causal lets query i see the keys 0 to i, as if the queries were the first L of the S positions",
+    question="With four queries and five keys, which key is the last that the last query may see?",
+)
+known.change(
+    "causal-ignored",
+    (f"total = total + {FUTURE}", "pass"),
+    fact="causal hides nothing",
+    question="What does causal=True change in your result?",
+)
+known.change(
+    "float32-result",
+    ("total.astype(dtype)", "total"),
+    fact="the result is float32, whatever dtype is asked for",
+    question="What is the dtype of mx.where(mask, 0.0, -mx.inf)?",
+)
+known.change(
+    "rounded-too-early",
+    ('total = total + _additive("mask", ', 'total = total + _additive("mask", (lambda m: m.astype(dtype))('),
+    ("_with_four_axes(mask, B, H, L, S))", "_with_four_axes(mask, B, H, L, S)))"),
+    ('_additive("key_mask", key_mask)', '_additive("key_mask", key_mask).astype(dtype)'),
+    fact="each mask is brought to the dtype before they are added up",
+    question="What is -79,000 in float16, and what is it plus 40,000?",
+)
+known.change(
+    "spread-out",
+    ("return total.astype(dtype)", "return mx.broadcast_to(total, (B, H, L, S)).astype(dtype)"),
+    fact="the result is spread out to B x H x L x S, also along axes in which nothing differs",
+    question="How many different numbers does a padding mask hold, and how many does your result?",
+)
+known.change(
+    "sizes-not-compared",
+    ("if any(", "if False and any("),
+    fact="a mask is taken whose axes have other sizes than B, H, L and S",
+    question="A mask of 2 x 5 comes where one query and five keys are. Which shape has your result?",
+)
+known.change(
+    "whole-numbers-taken",
+    ("if not mx.issubdtype(mask.dtype, mx.floating):", "if False:"),
+    fact="a mask of whole numbers is added as it is",
+    question="A mask of ones and zeros that are no booleans: would you bet on what its caller meant?",
+)
+
+
+@known.accepted("where-by-where")
+def where_by_where(B, H, L, S, dtype, mask=None, key_mask=None, causal=False):
+    numbers = mx.zeros((1, 1, 1, 1))
+    for name, each in (("mask", mask), ("key_mask", key_mask)):
+        if each is None:
+            continue
+        if name == "mask":
+            orders = {2: (1, 1, *each.shape), 3: (*each.shape[:1], 1, *each.shape[1:]), 4: each.shape}
+            fits = each.ndim in orders and all(
+                a in (1, b) for a, b in zip(orders[each.ndim], (B, H, L, S), strict=True)
+            )
+        else:
+            orders, fits = {2: (B, 1, 1, S)}, each.shape == (B, S)
+        if not fits or each.dtype not in (mx.bool_, mx.float32, mx.float16, mx.bfloat16):
+            raise ValueError(f"{name} of shape {each.shape} and dtype {each.dtype} cannot be used")
+        wide = each.reshape(orders[each.ndim])
+        numbers = mx.where(wide, numbers, -mx.inf) if each.dtype == mx.bool_ else numbers + wide.astype(mx.float32)
+    if causal:
+        if L > S:
+            raise ValueError(f"{L} queries, {S} keys")
+        numbers = mx.where(mx.arange(S) - mx.arange(L)[:, None] <= S - L, numbers, -mx.inf)
+    return numbers.astype(dtype)
+
+
+@known.accepted("boolean-as-long-as-possible")
+def boolean_first(B, H, L, S, dtype, mask=None, key_mask=None, causal=False):
+    visible, bias = mx.ones((1, 1, 1, 1)) == 1, mx.zeros((1, 1, 1, 1))
+    if causal:
+        visible = (causal_mask(L, S, mx.float32) == 0)[None, None]
+    if key_mask is not None and key_mask.shape != (B, S):
+        raise ValueError(f"key_mask is {key_mask.shape}")
+    if mask is not None:
+        if not 2 <= mask.ndim <= 4:
+            raise ValueError(f"mask is {mask.shape}")
+        seen, mask = mask.shape, mx.expand_dims(mask, {2: (0, 1), 3: (1,), 4: ()}[mask.ndim])
+        for size, whole in zip(mask.shape, (B, H, L, S), strict=True):
+            if size != 1 and size != whole:
+                raise ValueError(f"mask is {seen}")
+    for name, each in (("mask", mask), ("key_mask", key_mask if key_mask is None else key_mask[:, None, None])):
+        if each is not None and each.dtype == mx.bool_:
+            visible = visible & each
+        elif each is not None and mx.issubdtype(each.dtype, mx.floating):
+            bias = bias + each.astype(mx.float32)
+        elif each is not None:
+            raise ValueError(f"{name} is of {each.dtype}")
+    return mx.where(visible, bias, -mx.inf).astype(dtype)

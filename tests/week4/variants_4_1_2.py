@@ -1,0 +1,383 @@
+"""Known programs of task 4.1.2, masked attention."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.1.2")
+
+
+def inputs(seed, dtype=mx.float32, heads=3, length=4, keys=5, dims=6):
+    draw = normals(seed, dtype)
+    return draw(2, heads, length, dims), draw(2, heads, keys, dims), draw(2, heads, keys, dims)
+
+
+def may_look(seed, *shape):
+    """A boolean mask that leaves every query its first key."""
+    return (normals(seed)(*shape) < 0) | (mx.arange(shape[-1]) == 0)
+
+
+def blind(seed, *shape):
+    """The same, but for the second query, which sees nothing."""
+    return may_look(seed, *shape) & (mx.arange(shape[-2])[:, None] != 1)
+
+
+@known.probe()
+def masked_plain(program):
+    return program(*inputs(1))
+
+
+@known.probe()
+def masked_given_scale(program):
+    return program(*inputs(2), scale=0.7), program(*inputs(2), scale=0.0)
+
+
+@known.probe()
+def masked_boolean(program):
+    return program(*inputs(3), may_look(30, 4, 5))
+
+
+@known.probe()
+def masked_bias(program):
+    return program(*inputs(4), normals(40)(4, 5, spread=2.0))
+
+
+@known.probe()
+def masked_bias_with_zeros(program):
+    return program(*inputs(5), mx.array([[0.0, -1.0, 0.0, 2.0, 0.0]]))
+
+
+@known.probe()
+def masked_infinite(program):
+    return program(*inputs(6), mx.where(may_look(60, 4, 5), 0.0, -mx.inf))
+
+
+@known.probe()
+def masked_blind_boolean(program):
+    return program(*inputs(7), blind(70, 4, 5))
+
+
+@known.probe()
+def masked_blind_infinite(program):
+    return program(*inputs(8), mx.where(blind(80, 4, 5), 0.0, -mx.inf))
+
+
+@known.probe()
+def masked_all_blind(program):
+    return program(*inputs(9), mx.zeros((4, 5)) == 1), program(*inputs(9), mx.full((4, 5), -mx.inf))
+
+
+@known.probe()
+def masked_rows_far_below_zero(program):
+    return program(*inputs(10), mx.zeros((4, 5)) - 20000)
+
+
+@known.probe(mx.float16)
+def masked_half(program):
+    return program(*inputs(11, mx.float16)), program(*inputs(11, mx.float16), may_look(110, 4, 5))
+
+
+@known.probe(mx.float16)
+def masked_half_with_float32(program):
+    return program(*inputs(12, mx.float16), normals(120)(4, 5))
+
+
+@known.probe(mx.float16)
+def masked_half_far_below_zero(program):
+    return program(*inputs(13, mx.float16), mx.zeros((4, 5)) - 1e5)
+
+
+@known.probe()
+def masked_as_many_queries_as_keys(program):
+    return program(*inputs(14, keys=4), may_look(140, 4, 4)), program(*inputs(14, keys=4), normals(141)(4, 4))
+
+
+@known.probe()
+def masked_as_many_heads_as_queries(program):
+    return program(*inputs(15, heads=4), may_look(150, 4, 5)), program(*inputs(15, heads=4), normals(151)(4, 5))
+
+
+@known.probe()
+def masked_by_head(program):
+    return program(*inputs(16), may_look(160, 3, 4, 5)), program(*inputs(16), normals(161)(3, 4, 5))
+
+
+@known.probe()
+def masked_by_text(program):
+    return program(*inputs(17), may_look(170, 2, 1, 1, 5)), program(*inputs(17), normals(171)(2, 1, 1, 5))
+
+
+@known.probe()
+def masked_more_queries_than_keys(program):
+    return program(*inputs(18, length=6, keys=2))
+
+
+@known.probe()
+def masked_without_leading_axes(program):
+    query, key, value = (x[0, 0] for x in inputs(19))
+    return program(query, key, value), program(query, key, value, may_look(190, 4, 5))
+
+
+@known.probe()
+def masked_too_many_axes(program):
+    query, key, value = (x[0, 0] for x in inputs(20))
+    return program(query, key, value, may_look(200, 1, 4, 5))
+
+
+@known.probe()
+def masked_too_many_texts(program):
+    query, key, value = (x[:1] for x in inputs(21))
+    return program(query, key, value, may_look(210, 2, 1, 4, 5))
+
+
+@known.probe()
+def masked_whole_numbers(program):
+    return program(*inputs(22), may_look(220, 4, 5).astype(mx.int32))
+
+
+@known.probe()
+def masked_as_many_keys_as_features(program):
+    return program(*inputs(23, keys=6))
+
+
+@known.sized("4 heads of 256 tokens, D 64, float32, a boolean mask")
+def sized(program):
+    draw = normals(1)
+    query, key, value = (draw(4, 256, 64) for _ in range(3))
+    mask = blind(2, 256, 256)
+    mx.eval(mask)
+    return lambda: program(query, key, value, mask)
+
+
+known.change(
+    "blind-rows-nan",
+    ("mx.where(blind, 0.0, scores)", "scores"),
+    ("mx.where(blind, 0.0, weights)", "weights"),
+    fact="a query that sees no key gets NaN",
+    question="Every score of a row is -inf. What is -inf - -inf?",
+)
+known.change(
+    "blind-rows-mean",
+    ("mx.where(blind, 0.0, weights)", "weights"),
+    fact="a query that sees no key gets the mean of all values",
+    question="What do equal scores make of the weights, and what should somebody get who may look at nothing?",
+)
+known.change(
+    "large-in-place-of-infinite",
+    ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, scores, -1e9)"),
+    ("mx.where(blind, 0.0, scores)", "mx.where(blind, 0.0, scores).astype(query.dtype)"),
+    fact="a boolean mask puts -1e9 in the place of hidden scores",
+    question="All scores of a row are -1e9. What do the weights become, and what does -1e9 become in float16?",
+)
+known.change(
+    "blind-if-anything-is-hidden",
+    ("mx.max(scores, axis=-1, keepdims=True)", "mx.min(scores, axis=-1, keepdims=True)"),
+    fact="a query from which any key is hidden gets zeros",
+    question="One of five keys is hidden. Which weights remain?",
+)
+known.change(
+    "blind-all-or-none",
+    ("mx.max(scores, axis=-1, keepdims=True)", "mx.max(scores)"),
+    fact="only if no query at all sees anything there are zeros; a single one gets NaN",
+    question="Which axis does your question `is everything hidden?` run over?",
+)
+known.change(
+    "far-below-is-hidden",
+    ("== -mx.inf", "< -1e4"),
+    fact="a query whose scores are all below -10,000 gets zeros, though no key is hidden from it",
+    question="Which numbers hide a key, and which only make it less welcome?",
+)
+known.change(
+    "true-hides",
+    ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, -mx.inf, scores)"),
+    fact="True in a boolean mask hides a key",
+    question="In this course's boolean masks, does True let through or hide?",
+)
+known.change(
+    "added-as-ones",
+    ("return mx.where(mask, scores, -mx.inf)", "return scores + mask.astype(scores.dtype)"),
+    fact="a boolean mask is added as ones and zeros",
+    question="What happens to a score when 0 is added to it, and what when 1 is?",
+)
+known.change(
+    "scores-multiplied",
+    ("return mx.where(mask, scores, -mx.inf)", "return scores * mask.astype(scores.dtype)"),
+    fact="the scores are multiplied by a boolean mask",
+    question="A score becomes 0. How much weight does it still get beside a score of -1?",
+)
+known.change(
+    "numbers-taken-for-booleans",
+    ("if mask.dtype == mx.bool_:", "if True:"),
+    fact="a float mask is taken for a boolean one: 0 hides, and every other number lets through",
+    question="Which number in a float mask leaves a score as it is?",
+)
+known.change(
+    "float-mask-only-hides",
+    ("return scores + mask", "return mx.where(mask == -mx.inf, -mx.inf, scores)"),
+    fact="of a float mask only -inf counts, and every other number is taken for 0",
+    question="What should a mask entry of -0.5 do to a score of 2?",
+)
+known.change(
+    "mask-ignored",
+    ("if mask is not None:", "if False:"),
+    fact="the mask is not used",
+    question="Which entries of the result should change when a mask hides the last key?",
+)
+known.change(
+    "mask-after-softmax",
+    ("return mx.where(mask, scores, -mx.inf)", "return scores"),
+    ("blind = ", "hides = mask is not None and mask.dtype == mx.bool_\nblind = "),
+    ("mx.where(blind, 0.0, weights)", "mx.where(mask if hides else True, weights, 0.0)"),
+    fact="a boolean mask strikes out weights after the softmax",
+    question="What do the weights of a query sum to, once some of them are struck out?",
+)
+known.change(
+    "mask-before-scale",
+    ("return scores + mask", "return scores + mask * query_scale"),
+    ("_masked(scores, mask)", "_masked(scores, mask, scale)"),
+    (
+        "def _masked(scores: mx.array, mask: mx.array)",
+        "def _masked(scores: mx.array, mask: mx.array, query_scale: float)",
+    ),
+    fact="a float mask is scaled with the scores",
+    question="With D = 64, what is left of a mask entry of -2 after the scaling?",
+)
+known.change(
+    "mask-in-query's-dtype",
+    ("return scores + mask", "return scores + mask.astype(scores.dtype)"),
+    fact="a float mask is brought to the query's dtype first",
+    question="What is -100,000 in float16?",
+)
+known.change(
+    "mask-dtype",
+    (".astype(value.dtype) @ value", " @ value"),
+    fact="a float32 mask turns a float16 result into float32",
+    question="What is float16 + float32, and when did that addition happen?",
+)
+known.change(
+    "float32-result",
+    (".astype(value.dtype) @ value", ".astype(mx.float32) @ value"),
+    fact="the result is float32 although the query is not",
+    question="In which dtype do your weights meet the values?",
+)
+known.change(
+    "mask-transposed",
+    (
+        "scores = _masked(scores, mask)",
+        "scores = _masked(scores, mask.swapaxes(-1, -2) if mask.shape[-1] == mask.shape[-2] else mask)",
+    ),
+    fact="a mask with as many rows as columns is transposed",
+    question="Do the rows of a mask belong to the queries or to the keys?",
+)
+known.change(
+    "rows-by-head",
+    (
+        "scores = _masked(scores, mask)",
+        "by_head = mask.ndim == 2 and scores.ndim > 2 and len(mask) == scores.shape[-3]\n"
+        "scores = _masked(scores, mask[:, None] if by_head else mask)",
+    ),
+    fact="where there are as many heads as queries, row i of a mask of L x S is used for head i",
+    question="As many heads as queries: whose row is row 1 of your mask, the second query's or the second head's?",
+)
+known.change(
+    "same-mask-for-all-texts",
+    ("scores = _masked(scores, mask)", "scores = _masked(scores, mask[:1] if mask.ndim == 4 else mask)"),
+    fact="all texts get the mask of the first",
+    question="One of two texts is padded. Which places of the other one does your mask hide?",
+)
+known.change(
+    "always-causal",
+    (
+        "blind = ",
+        "length, keys = scores.shape[-2:]\n"
+        "scores = mx.where(mx.tri(length, keys, keys - length) == 1, scores, -mx.inf)\nblind = ",
+    ),
+    fact="the future is hidden, too",
+    question="Who asked for a causal mask?",
+)
+known.change(
+    "larger-masks-taken",
+    ("if len(ends) != mask.ndim or any(", "if False and any("),
+    fact="a mask with more axes or more texts than the scores makes the result larger",
+    question="Which shape has your result when the mask is 1 x L x S and the query is L x D?",
+)
+known.change(
+    "whole-numbers-taken",
+    ("if mask.dtype != mx.bool_ and not mx.issubdtype(mask.dtype, mx.floating):", "if False:"),
+    fact="a mask of whole numbers is added as it is",
+    question="A mask of ones and zeros that are no booleans: would you bet on what its caller meant?",
+)
+known.change(
+    "no-scale",
+    ("query.shape[-1] ** -0.5 if scale is None else scale", "1.0 if scale is None else scale"),
+    fact="the default scale 1/sqrt(D) is missing",
+    question="How far do dot products of random vectors spread when D grows from 1 to 128?",
+)
+known.change(
+    "scale-0-is-default",
+    ("query.shape[-1] ** -0.5 if scale is None else scale", "scale or query.shape[-1] ** -0.5"),
+    fact="a given scale of 0 counts as none given",
+    question="What does `scale or default` give for 0.0?",
+)
+known.change(
+    "scale-by-number-of-keys",
+    ("query.shape[-1] ** -0.5 if", "key.shape[-2] ** -0.5 if"),
+    fact="the default scale is 1/sqrt(S)",
+    question="Over how many numbers does one dot product run: over a vector's features, or over the keys?",
+)
+known.change(
+    "softmax-over-queries",
+    ("mx.where(blind, 0.0, scores), axis=-1", "mx.where(blind, 0.0, scores), axis=-2"),
+    fact="the softmax runs over the queries instead of the keys",
+    question="Whose weights should sum to one: those of a query over all keys, or those of a key over all queries?",
+)
+
+
+def checked(query, key, mask):
+    """The errors of the docstring."""
+    if mask is None:
+        return
+    if mask.dtype not in (mx.bool_, mx.float32, mx.float16, mx.bfloat16):
+        raise ValueError(f"a mask of {mask.dtype}")
+    if mx.broadcast_shapes(mask.shape, (*query.shape[:-1], key.shape[-2])) != (*query.shape[:-1], key.shape[-2]):
+        raise ValueError(f"a mask of {mask.shape}")
+
+
+@known.accepted("exponentials-by-hand")
+def by_hand(query, key, value, mask=None, scale=None):
+    checked(query, key, mask)
+    q, k, v = (x.astype(mx.float32) for x in (query, key, value))
+    scores = mx.einsum("...ld,...sd->...ls", q, k) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        scores = mx.where(mask, scores, -mx.inf) if mask.dtype == mx.bool_ else scores + mask.astype(mx.float32)
+    largest = mx.maximum(mx.max(scores, axis=-1, keepdims=True), mx.finfo(mx.float32).min)
+    exps = mx.exp(scores - largest)
+    sums = mx.sum(exps, axis=-1, keepdims=True)
+    return (exps @ v / mx.where(sums == 0, 1, sums)).astype(query.dtype)
+
+
+@known.accepted("zeros-from-the-mask")
+def zeros_from_the_mask(query, key, value, mask=None, scale=None):
+    """What is blind is seen from the mask; MLX's softmax, which is not the learner's, and zeros in place of its NaN."""
+    checked(query, key, mask)
+    scores = (query @ key.swapaxes(-1, -2)) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is None:
+        return mx.softmax(scores, axis=-1, precise=True) @ value
+    bias = mx.where(mask, 0.0, -mx.inf) if mask.dtype == mx.bool_ else mask.astype(mx.float32)
+    bias = mx.broadcast_to(bias, scores.shape)
+    weights = mx.softmax(scores + bias, axis=-1)
+    seen = mx.max(bias, axis=-1, keepdims=True) > -mx.inf
+    return (mx.where(seen, weights, 0.0).astype(value.dtype)) @ value
+
+
+@known.accepted("one-key-more")
+def one_key_more(query, key, value, mask=None, scale=None):
+    """A key of its own for those who see nothing, with a value of zeros: far below all others, and never -inf."""
+    checked(query, key, mask)
+    scores = (query @ key.swapaxes(-1, -2)).astype(mx.float32) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        scores = mx.where(mask, scores, -mx.inf) if mask.dtype == mx.bool_ else scores + mask
+    scores = mx.concatenate([scores, mx.full((*scores.shape[:-1], 1), -3e38)], axis=-1)
+    values = mx.concatenate([value, mx.zeros((*value.shape[:-2], 1, value.shape[-1]), value.dtype)], axis=-2)
+    return (mx.softmax(scores, axis=-1) @ values.astype(mx.float32)).astype(value.dtype)
