@@ -1,0 +1,100 @@
+"""Attention that gives its weights beside its output, and a layer of it with one projection."""
+
+import mlx.core as mx
+
+from ..attention import causal_mask
+from ..basics import linear, softmax
+from .dropout import dropout
+from .layouts import split_qkv
+
+
+def attention_with_weights(
+    query: mx.array,
+    key: mx.array,
+    value: mx.array,
+    scale: float | None = None,
+    mask: mx.array | str | None = None,
+    rate: float = 0.0,
+    training: bool = False,
+    random_key: mx.array | None = None,
+) -> tuple[mx.array, mx.array]:
+    """Attention with shared key-value heads, which also says how much each query took of each value.
+
+    Args:
+        query: N.. x H x L x D.
+        key: N.. x H_kv x S x D, query's dtype. Query head h reads key-value head h // (H / H_kv).
+        value: N.. x H_kv x S x D, query's dtype.
+        scale: what the dot products are multiplied by; None means 1 / sqrt(D).
+        mask: None; "causal" (`causal_mask`); or an array that broadcasts to N.. x H x L x S. One of booleans says where
+            a query may look: True is "may". One of any float dtype is added to the scaled scores.
+        rate: of the dropout on the weights, N.. x H x L x S.
+        training: whether there is any.
+        random_key: what `dropout` takes as its key.
+
+    Returns:
+        The output, N.. x H x L x D, and the weights, N.. x H x L x S, both in query's dtype. The weights are those
+        before dropout: each row sums to 1. A query from which all keys are hidden has zeros in both.
+
+    Raises:
+        ValueError: H is not a multiple of H_kv, mask is another string than "causal", or it is "causal" and L > S; or
+            rate is not from 0 to 1.
+
+    Source: `torch.nn.MultiheadAttention` with `need_weights=True, average_attn_weights=False`.
+    """
+    raise NotImplementedError("4.2.4 Attention that gives its weights")
+
+
+class FusedMultiHeadAttention:
+    """Self-attention in which one matrix makes queries, keys and values, and which gives its weights.
+
+    Letters: N batch, L length, E hidden size, H heads, H_kv key-value heads, D head dimension. H * D may differ from E.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        num_kv_heads: int,
+        wqkv: mx.array,
+        wo: mx.array,
+        bqkv: mx.array | None = None,
+        layout: str = "blocks",
+        rate: float = 0.0,
+    ) -> None:
+        """Keep the weights, laid out as `linear` takes them. D is the number of wo's columns over H.
+
+        Args:
+            num_heads: H.
+            num_kv_heads: H_kv, a divisor of H.
+            wqkv: ((H + 2 H_kv) * D) x E, its rows in the order of the layout.
+            wo: E x (H * D), the output projection. Its columns are head after head in either layout.
+            bqkv: (H + 2 H_kv) * D, the bias of the fused projection; None for no bias.
+            layout: "blocks" or "interleaved".
+            rate: of the dropout on the weights, in training.
+
+        Raises:
+            ValueError: wqkv has another number of rows than H, H_kv and wo's columns ask for. The message says both
+                numbers.
+        """
+        raise NotImplementedError("4.2.5 The whole block")
+
+    def __call__(
+        self,
+        x: mx.array,
+        mask: mx.array | str | None = None,
+        training: bool = False,
+        random_key: mx.array | None = None,
+    ) -> tuple[mx.array, mx.array]:
+        """Project once, split, attend in each head, join the heads, project back.
+
+        Args:
+            x: N x L x E.
+            mask: as `attention_with_weights` takes it; an array broadcasts to N x H x L x L.
+            training: whether weights are dropped.
+            random_key: what `dropout` takes as its key.
+
+        Returns:
+            The output, N x L x E, and the weights before dropout, N x H x L x L, in the dtype that x and wqkv share.
+
+        Source: `torch.nn.MultiheadAttention`, whose `in_proj_weight` is in blocks.
+        """
+        raise NotImplementedError("4.2.5 The whole block")

@@ -1,0 +1,1 @@
+"""`pdm run attention`: the heads of a model, drawn."""

@@ -1,0 +1,44 @@
+"""The maps of the heads as one SVG, in the book's own language: the larger a weight, the larger its square."""
+
+import numpy as np
+
+from ...course.registry import UsageError
+from ...dev.book.drawing import Canvas, squares
+from ...dev.book.drawing.canvas import FONT, SMALL, width_of
+from ...engine.attending import Looks
+from .command import visible
+
+BEGINS = b"<svg "
+CELL, GAP = 14.0, 18.0  # pixels
+MOST = 100_000  # squares; more than a viewer draws at once
+
+
+def drawing(looks: Looks, layers: list[int], heads: list[int], text: str) -> str:
+    """A row of maps for each layer, a column for each head.
+
+    Raises:
+        UsageError: there would be more squares than a viewer can draw.
+    """
+    count = len(looks.tokens)
+    if len(layers) * len(heads) * count * count > MOST:
+        raise UsageError("These are too many squares for one drawing: choose with --layer or --head.")
+    names = [visible(token) for token in looks.tokens]
+    hidden = np.triu(np.ones((count, count), dtype=np.bool_), k=1)
+    canvas, side, size = Canvas(), max(map(width_of, names)) + 8, count * CELL
+    for j, head in enumerate(heads):
+        canvas.text(side + j * (size + GAP) + size / 2, SMALL, f"head {head}", "small", "middle")
+    for i, layer in enumerate(layers):
+        y = SMALL + 10 + i * (size + GAP + FONT)
+        canvas.text(0, y + FONT, f"Layer {layer}", "strong")
+        y += FONT + 6
+        for row, name in enumerate(names):
+            canvas.text(side - 8, y + (row + 0.8) * CELL, name, "small", "end")
+        for j, head in enumerate(heads):
+            x = side + j * (size + GAP)
+            canvas.rect(x, y, size, size, "axis")
+            squares(canvas, x, y, looks.weights[layer, head].astype(np.float64), CELL, "weights", 1.0, hidden)
+    about = (
+        f"{len(layers)} x {len(heads)} tables of {count} x {count} weights. A row is a token that looks, a column one "
+        "that it looks at, in the same order; a weight of 1 fills its cell, a dot is hidden."
+    )
+    return canvas.in_a_file("heads", f"What the heads look at: {text}", about)

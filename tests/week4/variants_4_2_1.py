@@ -1,0 +1,190 @@
+"""Known programs of task 4.2.1, queries, keys and values from one projection."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.2.1")
+
+
+def fused_features(seed, heads, kv_heads, dims=5, dtype=mx.float32):
+    return normals(seed, dtype)(2, 3, (heads + 2 * kv_heads) * dims)
+
+
+@known.probe()
+def split_blocks(program):
+    return program(fused_features(21, 4, 2), 4, 2, "blocks")
+
+
+@known.probe()
+def split_interleaved(program):
+    return program(fused_features(22, 4, 2), 4, 2, "interleaved")
+
+
+@known.probe()
+def split_blocks_without_groups(program):
+    return program(fused_features(23, 3, 3), 3, 3, "blocks")
+
+
+@known.probe()
+def split_interleaved_without_groups(program):
+    return program(fused_features(24, 3, 3), 3, 3, "interleaved")
+
+
+@known.probe()
+def split_one_head_for_all(program):
+    return program(fused_features(25, 4, 1), 4, 1, "interleaved")
+
+
+@known.probe()
+def split_one_head(program):
+    return program(fused_features(26, 1, 1), 1, 1, "blocks")
+
+
+@known.probe()
+def split_default(program):
+    return program(fused_features(27, 4, 2), 4, 2)
+
+
+@known.probe(mx.float16)
+def split_half(program):
+    return program(fused_features(28, 4, 2, dtype=mx.float16), 4, 2, "interleaved")
+
+
+@known.sized("512 tokens, H 16, H_kv 8, D 128, each number once more, float32")
+def sized(program):
+    fused = fused_features(1, 16, 8, 128)
+    fused = mx.concatenate([fused] * 171, axis=1)
+    mx.eval(fused)
+    return lambda: [
+        x + 1 for x in program(fused, 16, 8, "interleaved")
+    ]  # else nothing is copied, and nothing takes time
+
+
+known.change(
+    "layouts-exchanged",
+    ('layout == "blocks"', 'layout == "interleaved"'),
+    fact="each of the two layouts is read as if it were the other",
+    question="In which layout do all queries stand before the first key?",
+)
+known.change(
+    "always-blocks",
+    ('layout == "blocks"', "layout in LAYOUTS"),
+    fact="the features are always read as blocks: all queries, all keys, all values",
+    question="Interleaved, with two heads and no groups: which vector is the second one of a token?",
+)
+known.change(
+    "always-interleaved",
+    ('layout == "blocks"', "layout is None"),
+    fact="the features are always read as interleaved, head by head",
+    question="In blocks, with two heads: which vector is the second one of a token?",
+)
+known.change(
+    "keys-and-values-exchanged",
+    (
+        "return query.swapaxes(-3, -2), key.swapaxes(-3, -2), value",
+        "return query.swapaxes(-3, -2), value.swapaxes(-3, -2), key",
+    ),
+    fact="the keys are given as the values, and the values as the keys",
+    question="Which of the three parts comes last, and which did you return last?",
+)
+known.change(
+    "thirds",
+    ("[num_heads, num_heads + num_kv_heads]", "3"),
+    fact="blocks are cut into three equal parts, also where keys and values have fewer heads than queries",
+    question="With four query heads and two key-value heads, what part of all features are queries?",
+)
+known.change(
+    "sizes-for-places",
+    ("[num_heads, num_heads + num_kv_heads]", "[num_heads, num_kv_heads]"),
+    fact="blocks are cut after H and after H_kv, as if the numbers for mx.split were the sizes of the parts",
+    question="Behind how many vectors is the second cut?",
+)
+known.change(
+    "straight-to-heads",
+    (
+        "return query.swapaxes(-3, -2), key.swapaxes(-3, -2), value.swapaxes(-3, -2)",
+        "def turned(x): return x.reshape(*x.shape[:-3], x.shape[-2], x.shape[-3], x.shape[-1])\n"
+        "return turned(query), turned(key), turned(value)",
+    ),
+    fact="each part is reshaped straight to heads x length, without swapping these two axes",
+    question="After that reshape, which token do the numbers of head 1, position 0 come from?",
+)
+known.change(
+    "heads-behind-the-length",
+    ("return query.swapaxes(-3, -2), key.swapaxes(-3, -2), value.swapaxes(-3, -2)", "return query, key, value"),
+    fact="the heads stay behind the length: N.. x L x H x D",
+    question="Over which two axes will the product of queries and keys run?",
+)
+known.change(
+    "features-dealt-out",
+    ("mx.unflatten(fused, -1, (count, -1))", "mx.unflatten(fused, -1, (-1, count)).swapaxes(-1, -2)"),
+    (
+        "mx.unflatten(fused, -1, (num_kv_heads, group + 2, -1))",
+        "mx.unflatten(mx.unflatten(fused, -1, (-1, count)).swapaxes(-1, -2), -2, (num_kv_heads, group + 2))",
+    ),
+    fact="the features are split as D x heads and not as heads x D, so that a vector is dealt out over the whole row",
+    question="Do the D features of a head lie side by side, or each of them a row of heads apart?",
+)
+known.change(
+    "group-outside",
+    ("vectors[..., :group, :].flatten", "vectors[..., :group, :].swapaxes(-3, -2).flatten"),
+    fact="interleaved, the first query head of each group comes first, then the second one of each, so that neighbours "
+    "no longer share a key",
+    question="With four query heads and two key-value heads, which group is query head 1 of?",
+)
+known.change(
+    "queries-behind-their-key",
+    ("vectors[..., :group, :].flatten", "vectors[..., 2:, :].flatten"),
+    ("vectors[..., group, :], vectors[..., group + 1, :]", "vectors[..., 0, :], vectors[..., 1, :]"),
+    fact="interleaved, a group is read as its key, its value, then its queries",
+    question="What does the docstring put first in a group?",
+)
+
+
+def refused(fused, num_heads, num_kv_heads, layout):
+    count = num_heads + 2 * num_kv_heads
+    if layout not in ("blocks", "interleaved"):
+        raise ValueError(f"no layout {layout}")
+    if num_heads % num_kv_heads:
+        raise ValueError(f"{num_heads} heads in groups of {num_kv_heads}")
+    if fused.shape[-1] % count:
+        raise ValueError(f"{fused.shape[-1]} features of {count} vectors")
+    return fused.shape[-1] // count
+
+
+@known.accepted("rows-by-their-numbers")
+def by_numbers(fused, num_heads, num_kv_heads, layout="blocks"):
+    dims = refused(fused, num_heads, num_kv_heads, layout)
+    group = num_heads // num_kv_heads
+    vectors = mx.unflatten(fused, -1, (-1, dims)).swapaxes(-3, -2)
+    heads = mx.arange(num_heads)
+    kv_heads = mx.arange(num_kv_heads)
+    if layout == "blocks":
+        return (
+            vectors[..., :num_heads, :, :],
+            vectors[..., num_heads : num_heads + num_kv_heads, :, :],
+            vectors[..., num_heads + num_kv_heads :, :, :],
+        )
+    first = kv_heads * (group + 2)
+    return (
+        mx.take(vectors, heads + heads // group * 2, axis=-3),
+        mx.take(vectors, first + group, axis=-3),
+        mx.take(vectors, first + group + 1, axis=-3),
+    )
+
+
+@known.accepted("slice-by-slice")
+def slice_by_slice(fused, num_heads, num_kv_heads, layout="blocks"):
+    dims = refused(fused, num_heads, num_kv_heads, layout)
+    group = num_heads // num_kv_heads
+    queries, keys, values = [], [], []
+    for k in range(num_kv_heads):
+        for i in range(group):
+            place = k * group + i if layout == "blocks" else k * (group + 2) + i
+            queries.append(fused[..., place * dims : (place + 1) * dims])
+        for parts, blocks, behind in ((keys, num_heads, 0), (values, num_heads + num_kv_heads, 1)):
+            place = blocks + k if layout == "blocks" else k * (group + 2) + group + behind
+            parts.append(fused[..., place * dims : (place + 1) * dims])
+    return tuple(mx.stack(parts, axis=-3) for parts in (queries, keys, values))

@@ -1,0 +1,170 @@
+"""Known programs of task 4.2.2, from one layout of the fused weight to the other."""
+
+import mlx.core as mx
+from tiny_llm_solution.fused_qkv.layouts import split_qkv
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.2.2")
+
+WAYS = (("blocks", "interleaved"), ("interleaved", "blocks"))
+
+
+@known.probe()
+def permutation_to_interleaved(program):
+    return program(6, 3, 4, *WAYS[0])
+
+
+@known.probe()
+def permutation_to_blocks(program):
+    return program(6, 3, 4, *WAYS[1])
+
+
+@known.probe()
+def permutation_without_groups(program):
+    return tuple(program(4, 4, 3, *way) for way in WAYS)
+
+
+@known.probe()
+def permutation_one_head_for_all(program):
+    return tuple(program(4, 1, 3, *way) for way in WAYS)
+
+
+@known.probe()
+def permutation_of_single_features(program):
+    return tuple(program(4, 2, 1, *way) for way in WAYS)
+
+
+@known.probe()
+def permutation_one_head(program):
+    return tuple(program(1, 1, 4, *way) for way in WAYS)
+
+
+@known.probe()
+def permutation_to_itself(program):
+    return program(6, 3, 4, "blocks", "blocks"), program(6, 3, 4, "interleaved", "interleaved")
+
+
+@known.sized("H 4,096, H_kv 1,024, D 128")
+def sized(program):
+    return lambda: program(4096, 1024, 128, "blocks", "interleaved")
+
+
+known.change(
+    "the-inverse",
+    ("num_kv_heads, source)", "num_kv_heads, target)"),
+    ('if target == "blocks"', 'if source == "blocks"'),
+    fact="the rows lead from `target` to `source`: it is the inverse",
+    question="w[rows] takes row rows[1] of w to place 1. Of which layout is w, then, and of which the result?",
+)
+known.change(
+    "every-row-in-its-place",
+    ("query, key, value = split_qkv", "return rows\nquery, key, value = split_qkv"),
+    fact="every row keeps its place, so that nothing is permuted",
+    question="Two heads of one feature: at which place is k0 in blocks, and at which interleaved?",
+)
+known.change(
+    "source-always-blocks",
+    ("num_kv_heads, source)", 'num_kv_heads, "blocks")'),
+    fact="the source is taken for blocks, whatever it is",
+    question="Where does `source` go in your code?",
+)
+known.change(
+    "source-always-interleaved",
+    ("num_kv_heads, source)", 'num_kv_heads, "interleaved")'),
+    fact="the source is taken for interleaved, whatever it is",
+    question="Where does `source` go in your code?",
+)
+known.change(
+    "target-always-interleaved",
+    ('if target == "blocks"', "if target is None"),
+    fact="the rows are put together interleaved, whatever the target is",
+    question="In which order do the parts stand if the target is blocks?",
+)
+known.change(
+    "target-always-blocks",
+    ('if target == "blocks"', "if target in LAYOUTS"),
+    fact="the rows are put together in blocks, whatever the target is",
+    question="In which order do the parts stand if the target is interleaved?",
+)
+known.change(
+    "numbers-of-vectors",
+    (
+        "rows = mx.arange((num_heads + 2 * num_kv_heads) * head_dim, dtype=mx.int32)",
+        "head_dim = 1\nrows = mx.arange(num_heads + 2 * num_kv_heads, dtype=mx.int32)",
+    ),
+    fact="it gives the numbers of whole vectors, as if each head had a single row",
+    question="How many rows has the fused weight, and how many numbers do you give?",
+)
+known.change(
+    "no-whole-numbers",
+    ("dtype=mx.int32", "dtype=mx.float32"),
+    fact="the row numbers are float32",
+    question="What can an array be indexed with?",
+)
+known.change(
+    "values-before-keys",
+    ("query.flatten(), key.flatten(), value.flatten()", "query.flatten(), value.flatten(), key.flatten()"),
+    ("[groups, key, value]", "[groups, value, key]"),
+    fact="values stand before keys in the target",
+    question="What does k0 stand before, in both layouts?",
+)
+known.change(
+    "group-outside",
+    ("query.reshape(num_kv_heads, -1, head_dim)", "query.reshape(-1, num_kv_heads, head_dim).swapaxes(0, 1)"),
+    fact="in an interleaved target the query heads are dealt out over the groups in turn: head h is in group h % H_kv",
+    question="With six query heads and three key-value heads, which two query heads are in the first group?",
+)
+known.change(
+    "queries-behind-their-key",
+    ("[groups, key, value]", "[key, value, groups]"),
+    fact="in an interleaved target a group is its key, its value, then its queries",
+    question="With which of its vectors does a group begin?",
+)
+known.change(
+    "features-outside",
+    ("query.flatten(), key.flatten(), value.flatten()", "*(x[:, 0].T.flatten() for x in (query, key, value))"),
+    ("axis=1).flatten()", "axis=1).transpose(0, 2, 1).flatten()"),
+    fact="within a part or a group the rows are dealt out: feature 0 of every head, then feature 1 of every head",
+    question="In which layout do the rows of one head not stand together?",
+)
+known.together("source-always-blocks", "target-always-blocks", makes="every-row-in-its-place")
+known.together("source-always-interleaved", "target-always-interleaved", makes="every-row-in-its-place")
+
+
+def refused(num_heads, num_kv_heads, *layouts):
+    if num_heads % num_kv_heads:
+        raise ValueError(f"{num_heads} heads in groups of {num_kv_heads}")
+    for layout in layouts:
+        if layout not in ("blocks", "interleaved"):
+            raise ValueError(f"no layout {layout}")
+
+
+@known.accepted("sorted-names")
+def sorted_names(num_heads, num_kv_heads, head_dim, source, target):
+    """Every row has a name, in either layout; names are looked up."""
+    refused(num_heads, num_kv_heads, source, target)
+
+    def names(layout):
+        group = num_heads // num_kv_heads
+        vectors = {"q": num_heads, "k": num_kv_heads, "v": num_kv_heads}
+        whole = [(kind, i) for kind, count in vectors.items() for i in range(count)]
+        if layout == "interleaved":
+            whole.sort(key=lambda vector: (vector[1] // group if vector[0] == "q" else vector[1], vector[0]))
+            order = {"q": 0, "k": 1, "v": 2}
+            whole.sort(key=lambda v: (v[1] // group if v[0] == "q" else v[1], order[v[0]], v[1]))
+        return [(*vector, d) for vector in whole for d in range(head_dim)]
+
+    there = {name: row for row, name in enumerate(names(source))}
+    return mx.array([there[name] for name in names(target)], dtype=mx.int32)
+
+
+@known.accepted("argsort-of-the-inverse")
+def argsort_of_the_inverse(num_heads, num_kv_heads, head_dim, source, target):
+    refused(num_heads, num_kv_heads, source, target)
+    rows = mx.arange((num_heads + 2 * num_kv_heads) * head_dim, dtype=mx.int32)
+    if source == target:
+        return rows
+    query, key, value = split_qkv(rows[None], num_heads, num_kv_heads, "interleaved")
+    to_blocks = mx.concatenate([x.flatten() for x in (query, key, value)])
+    return to_blocks if target == "blocks" else mx.argsort(to_blocks).astype(mx.int32)

@@ -1,0 +1,294 @@
+"""Known programs of task 4.2.4, attention that gives its weights."""
+
+import mlx.core as mx
+from tiny_llm_solution.attention import causal_mask
+from tiny_llm_solution.fused_qkv.dropout import dropout
+
+from tiny_llm_course.testkit.inputs import forbidding, normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.2.4")
+
+
+def inputs(seed, dtype=mx.float32, heads=6, kv_heads=2, length=3, keys=5):
+    """A group of 3."""
+    draw = normals(seed, dtype)
+    return draw(4, heads, length, 8), draw(4, kv_heads, keys, 8), draw(4, kv_heads, keys, 8)
+
+
+def looks(seed, *shape):
+    return mx.isfinite(forbidding(seed, mx.zeros(shape)))
+
+
+@known.probe()
+def weights_plain(program):
+    return program(*inputs(21))
+
+
+@known.probe()
+def weights_scale(program):
+    return program(*inputs(22), scale=0.7)
+
+
+@known.probe()
+def weights_causal(program):
+    return program(*inputs(23), mask="causal")
+
+
+@known.probe()
+def weights_causal_square(program):
+    return program(*inputs(24, keys=3), mask="causal")
+
+
+@known.probe()
+def weights_bias(program):
+    return program(*inputs(25), mask=normals(250)(6, 3, 5))
+
+
+@known.probe()
+def weights_booleans(program):
+    return program(*inputs(26), mask=looks(260, 4, 6, 3, 5))
+
+
+@known.probe()
+def weights_infinities(program):
+    return program(*inputs(27), mask=forbidding(270, mx.zeros((3, 5))))
+
+
+@known.probe()
+def weights_nothing_in_sight(program):
+    return program(*inputs(28), mask=mx.broadcast_to(mx.arange(3)[:, None] != 1, (3, 5)))
+
+
+@known.probe()
+def weights_no_finite_score(program):
+    return program(*inputs(29), mask=mx.where(mx.arange(3)[:, None] != 1, mx.zeros((3, 5)), -mx.inf))
+
+
+@known.probe()
+def weights_train(program):
+    return program(*inputs(30), rate=0.4, training=True, random_key=mx.random.key(1))
+
+
+@known.probe()
+def weights_train_masked(program):
+    return program(*inputs(31), mask="causal", rate=0.4, training=True, random_key=mx.random.key(2))
+
+
+@known.probe()
+def weights_evaluate(program):
+    return program(*inputs(32), rate=0.4, training=False, random_key=mx.random.key(3))
+
+
+@known.probe()
+def weights_one_head(program):
+    return program(*inputs(33, heads=1, kv_heads=1))
+
+
+@known.probe()
+def weights_no_groups(program):
+    return program(*inputs(34, heads=4, kv_heads=4))
+
+
+@known.probe(mx.float16)
+def weights_half(program):
+    return program(*inputs(35, mx.float16))
+
+
+@known.probe(mx.float16)
+def weights_half_float32_mask(program):
+    return program(*inputs(36, mx.float16), mask=normals(360)(3, 5))
+
+
+@known.sized("256 tokens, H 6, H_kv 2, D 64, float32")
+def sized(program):
+    draw = normals(1)
+    query, key, value = draw(1, 6, 256, 64), draw(1, 2, 256, 64), draw(1, 2, 256, 64)
+    return lambda: program(query, key, value, mask="causal")
+
+
+MASK = "mx.where(mask, scores, -mx.inf) if mask.dtype == mx.bool_ else scores + mask"
+SAFE = "softmax(mx.where(sees, scores, 0.0), axis=-1)"
+WEIGHTS = f"mx.where(sees, {SAFE}, 0.0).astype(value.dtype)"
+
+known.change(
+    "weights-after-dropout",
+    ("return output.flatten(-4, -3), weights", "return output.flatten(-4, -3), kept"),
+    fact="the weights that you give are those after dropout: some are 0, and rows do not sum to 1",
+    question="A head is drawn while the model trains. Should one see what attention computed, or what chance left?",
+)
+known.change(
+    "scores-dropped",
+    ("sees = mx.max(", "scores = dropout(scores, rate, training, random_key)\nsees = mx.max("),
+    ("kept = dropout(weights, rate, training, random_key)", "kept = weights"),
+    fact="scores are dropped before the softmax, in place of weights after it",
+    question="What weight does a key get whose score is 0?",
+)
+known.change(
+    "output-dropped",
+    ("mx.unflatten(kept, -3", "mx.unflatten(weights, -3"),
+    (
+        "return output.flatten(-4, -3), weights",
+        "return dropout(output.flatten(-4, -3), rate, training, random_key), weights",
+    ),
+    fact="the output's features are dropped, in place of weights",
+    question="How many chances do you draw for one query with five keys?",
+)
+known.change(
+    "never-dropped",
+    ("kept = dropout(weights, rate, training, random_key)", "kept = weights"),
+    fact="no weight is dropped, in training or not",
+    question="Where do `rate` and `training` go in your code?",
+)
+known.change(
+    "dropped-at-test-time",
+    ("dropout(weights, rate, training, random_key)", "dropout(weights, rate, True, random_key)"),
+    fact="weights are dropped whenever there is a rate, also when it is not training",
+    question="What is the same call to give twice, when nobody trains?",
+)
+known.change(
+    "booleans-added",
+    (MASK, "scores + mask"),
+    fact="a mask of booleans is added to the scores: 1 where a query may look, 0 where it may not",
+    question="What is a score of 2 plus False?",
+)
+known.change(
+    "booleans-turned-round",
+    ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, -mx.inf, scores)"),
+    fact="True hides a key, as in PyTorch's MultiheadAttention, and does not allow it",
+    question="What does the docstring say that True means?",
+)
+known.change(
+    "hidden-is-zero",
+    ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, scores, 0.0)"),
+    fact="where a query may not look, by a mask of booleans, its score is 0",
+    question="What is exp(0), and which weight does a hidden key get by it?",
+)
+known.change(
+    "a-large-number",
+    ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, scores, -1e9)"),
+    fact="a score that a boolean hides is -1e9, so that a query from which all keys are hidden gets the mean of all",
+    question="How large is each weight of a row whose scores are all -1e9?",
+)
+known.change(
+    "not-a-number",
+    (WEIGHTS, "softmax(scores, axis=-1).astype(value.dtype)"),
+    fact="a query from which all keys are hidden gives NaN",
+    question="What is -inf - -inf, and which row has nothing else?",
+)
+known.change(
+    "mean-of-all",
+    (WEIGHTS, f"{SAFE}.astype(value.dtype)"),
+    fact="a query from which all keys are hidden looks at all of them alike",
+    question="How many keys may that query look at?",
+)
+known.change(
+    "hidden-after-the-softmax",
+    ("if mask is not None:", "open = scores\nif mask is not None:"),
+    (
+        "sees = mx.max(",
+        "if mask is not None and mask.dtype != mx.bool_:\n"
+        "    open = open + mx.where(mask == -mx.inf, 0.0, mask)\n"
+        "sees = mx.max(",
+    ),
+    (WEIGHTS, "mx.where(scores == -mx.inf, 0.0, softmax(open, axis=-1)).astype(value.dtype)"),
+    fact="the softmax is taken over all keys, and the hidden ones are made 0 afterwards: rows sum to less than 1",
+    question="What is the sum of your weights in the first row of a causal mask?",
+)
+known.change(
+    "scores-given",
+    ("return output.flatten(-4, -3), weights", "return output.flatten(-4, -3), scores.astype(weights.dtype)"),
+    fact="what you give as the weights are the scores, from before the softmax",
+    question="Can a weight be negative?",
+)
+known.change(
+    "mean-of-the-heads",
+    ("return output.flatten(-4, -3), weights", "return output.flatten(-4, -3), mx.mean(weights, axis=-3)"),
+    fact="the weights are averaged over the heads, N.. x L x S, as PyTorch does unless it is told not to",
+    question="Two heads look at different tokens. What does their mean look at?",
+)
+known.change(
+    "weights-in-groups",
+    (
+        "return output.flatten(-4, -3), weights",
+        "return output.flatten(-4, -3), mx.unflatten(weights, -3, (kv_heads, -1))",
+    ),
+    fact="the weights still have the two axes H_kv x H/H_kv in place of H",
+    question="Which shape does the docstring ask for?",
+)
+known.change(
+    "weights-turned",
+    ("return output.flatten(-4, -3), weights", "return output.flatten(-4, -3), weights.swapaxes(-1, -2)"),
+    fact="the weights are given as S x L: a column for each query",
+    question="Along which axis of yours is the sum 1?",
+)
+known.change(
+    "tile",
+    (
+        "query = mx.unflatten(query, -3, (kv_heads, -1))",
+        "query = mx.unflatten(query, -3, (-1, kv_heads)).swapaxes(-4, -3)",
+    ),
+    ("scores = scores.flatten(-4, -3)", "scores = scores.swapaxes(-4, -3).flatten(-4, -3)"),
+    ("mx.unflatten(kept, -3, (kv_heads, -1))", "mx.unflatten(kept, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
+    ("return output.flatten(-4, -3)", "return output.swapaxes(-4, -3).flatten(-4, -3)"),
+    fact="query head h reads key-value head h % H_kv, as if these were dealt out in turn",
+    question="With six query heads and two key-value heads, which one should query head 1 read?",
+)
+known.change(
+    "no-scale",
+    ("dims**-0.5 if scale is None", "1.0 if scale is None"),
+    fact="the default scale 1/sqrt(D) is missing",
+    question="What does scale=None mean?",
+)
+known.change(
+    "causal-upper-left",
+    ("causal_mask(length, keys, query.dtype)", "mx.triu(mx.full((length, keys), -mx.inf), k=1)"),
+    fact='mask="causal" lets query i see the keys 0 to i, as if the queries were the first L of the S positions',
+    question="With three queries and five keys, which key is the last that the last query may see?",
+)
+known.change(
+    "float32-results",
+    ("0.0).astype(value.dtype)", "0.0)"),
+    fact="a float32 mask turns results of float16 into float32",
+    question="What is float16 + float32, and when did that addition happen?",
+)
+
+
+def asked(query, key, mask, rate):
+    """What the docstring refuses; the mask as numbers, N.. x H x L x S or smaller, or None."""
+    if query.shape[-3] % key.shape[-3] or not 0 <= rate <= 1 or (isinstance(mask, str) and mask != "causal"):
+        raise ValueError(f"uneven groups, an unknown mask, or a rate of {rate}")
+    if isinstance(mask, str):
+        return causal_mask(query.shape[-2], key.shape[-2], query.dtype)
+    return mx.where(mask, 0.0, -mx.inf) if mask is not None and mask.dtype == mx.bool_ else mask
+
+
+@known.accepted("written-out-in-float32")
+def written_out(query, key, value, scale=None, mask=None, rate=0.0, training=False, random_key=None):
+    mask, dtype = asked(query, key, mask, rate), query.dtype
+    query, key, value = (x.astype(mx.float32) for x in (query, key, value))
+    group = query.shape[-3] // key.shape[-3]
+    key, value = mx.repeat(key, group, axis=-3), mx.repeat(value, group, axis=-3)
+    scores = mx.einsum("...ld,...sd->...ls", query, key) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    scores = scores if mask is None else scores + mask
+    weights = mx.nan_to_num(mx.softmax(scores, axis=-1), nan=0.0)
+    kept = dropout(weights, rate, training, random_key)
+    return (kept @ value).astype(dtype), weights.astype(dtype)
+
+
+@known.accepted("exponentials-over-their-sum")
+def exponentials(query, key, value, scale=None, mask=None, rate=0.0, training=False, random_key=None):
+    mask = asked(query, key, mask, rate)
+    kv_heads = key.shape[-3]
+    grouped = mx.unflatten(query, -3, (kv_heads, -1))
+    scores = (grouped @ key[..., None, :, :].swapaxes(-1, -2)).flatten(-4, -3)
+    scores = scores * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        scores = scores + mask
+    largest = mx.max(scores, axis=-1, keepdims=True)
+    e = mx.exp(scores - mx.where(largest == -mx.inf, mx.zeros_like(largest), largest))
+    total = mx.sum(e, axis=-1, keepdims=True)
+    weights = (e / mx.where(total == 0, mx.ones_like(total), total)).astype(query.dtype)
+    kept = dropout(weights, rate, training, random_key)
+    output = mx.unflatten(kept, -3, (kv_heads, -1)) @ value[..., None, :, :]
+    return output.flatten(-4, -3), weights

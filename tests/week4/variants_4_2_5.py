@@ -1,0 +1,220 @@
+"""Known programs of task 4.2.5, the whole block with one projection."""
+
+import mlx.core as mx
+from tiny_llm_solution.fused_qkv.attention import attention_with_weights
+from tiny_llm_solution.fused_qkv.layouts import qkv_permutation
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.2.5")
+
+
+def run_block(program, seed, mask=None, dtype=mx.float32, bias=True, layout="interleaved", rate=0.0, training=False):
+    """H = 6, H_kv = 2, D = 4, E = 7."""
+    draw = normals(seed, dtype)
+    x, wqkv, wo, bqkv = draw(3, 5, 7), draw(40, 7), draw(7, 24), draw(40)
+    layer = program(6, 2, wqkv, wo, bqkv if bias else None, layout, rate)
+    return layer(x, mask, training, mx.random.key(seed))
+
+
+@known.probe()
+def block_plain(program):
+    return run_block(program, 41, bias=False, layout="blocks")
+
+
+@known.probe()
+def block_interleaved(program):
+    return run_block(program, 42, bias=False)
+
+
+@known.probe()
+def block_bias(program):
+    return run_block(program, 43, layout="blocks")
+
+
+@known.probe()
+def block_bias_interleaved(program):
+    return run_block(program, 44)
+
+
+@known.probe()
+def block_causal(program):
+    return run_block(program, 45, "causal", bias=False)
+
+
+@known.probe()
+def block_mask(program):
+    return run_block(program, 46, normals(460)(3, 6, 5, 5), bias=False)
+
+
+@known.probe()
+def block_trains(program):
+    return run_block(program, 47, bias=False, rate=0.4, training=True)
+
+
+@known.probe()
+def block_evaluates(program):
+    return run_block(program, 48, bias=False, rate=0.4)
+
+
+@known.probe()
+def block_one_head(program):
+    draw = normals(49)
+    return program(1, 1, draw(12, 7), draw(7, 4))(draw(3, 5, 7))
+
+
+@known.probe()
+def block_as_wide_as_its_heads(program):
+    draw = normals(50)
+    return program(3, 3, draw(36, 12), draw(12, 12))(draw(2, 5, 12))
+
+
+@known.probe()
+def block_one_token(program):
+    draw = normals(51)
+    return program(6, 2, draw(40, 7), draw(7, 24))(draw(3, 1, 7))
+
+
+@known.probe(mx.float16)
+def block_half(program):
+    return run_block(program, 52, dtype=mx.float16)
+
+
+@known.sized("128 tokens, E 256, H 6, H_kv 2, D 64, float32")
+def sized(program):
+    draw = normals(1)
+    x, wqkv, wo = draw(1, 128, 256), draw(640, 256, spread=0.06), draw(256, 384, spread=0.05)
+    layer = program(6, 2, wqkv, wo)
+    return lambda: layer(x, "causal")
+
+
+JOINED = "linear(attended.swapaxes(1, 2).flatten(2), self.wo)"
+
+known.change(
+    "always-blocks",
+    ("self.num_kv_heads, self.layout)", 'self.num_kv_heads, "blocks")'),
+    fact="the fused features are split in blocks, whatever the layer's layout is",
+    question="Where does `layout` go after __init__ has received it?",
+)
+known.change(
+    "always-interleaved",
+    ("self.num_kv_heads, self.layout)", 'self.num_kv_heads, "interleaved")'),
+    fact="the fused features are split interleaved, whatever the layer's layout is",
+    question="Where does `layout` go after __init__ has received it?",
+)
+known.change(
+    "no-bias",
+    ("linear(x, self.wqkv, self.bqkv)", "linear(x, self.wqkv)"),
+    fact="the bias of the fused projection is not added",
+    question="Which of the things that __init__ receives is still unused?",
+)
+known.change(
+    "bias-always-in-blocks",
+    (
+        "fused = linear(x, self.wqkv, self.bqkv)",
+        "fused = linear(x, self.wqkv)\n"
+        "if self.bqkv is not None:\n"
+        "    from tiny_llm_solution.fused_qkv.layouts import qkv_permutation\n"
+        "    dims = self.wo.shape[1] // self.num_heads\n"
+        '    rows = qkv_permutation(self.num_heads, self.num_kv_heads, dims, "blocks", self.layout)\n'
+        "    fused = fused + self.bqkv[rows]",
+    ),
+    fact="the bias is taken to be in blocks while the weight is interleaved",
+    question="In which order are the numbers of a fused bias?",
+)
+known.change(
+    "keys-and-values-exchanged",
+    ("query, key, value = split_qkv", "query, value, key = split_qkv"),
+    fact="the keys are used as values, and the values as keys",
+    question="In which order does split_qkv give its three parts?",
+)
+known.change(
+    "join-without-swap",
+    (JOINED, "linear(attended.reshape(*x.shape[:2], -1), self.wo)"),
+    fact="the heads are reshaped straight from N x H x L x D to N x L x (H * D), without swapping axes back",
+    question="Which numbers lie side by side in memory, and whose should lie side by side in the joined result?",
+)
+known.change(
+    "no-output-projection",
+    (JOINED, "attended.swapaxes(1, 2).flatten(2)"),
+    fact="the joined heads are returned without the output projection wo",
+    question="Which weight is still unused?",
+)
+known.change(
+    "mask-ignored",
+    ("mask=mask", "mask=None"),
+    fact="the mask does not reach the attention",
+    question="Where does `mask` go after __call__ has received it?",
+)
+known.change(
+    "never-dropped",
+    ("rate=self.rate", "rate=0.0"),
+    fact="no weight is ever dropped",
+    question="Where does `rate` go after __init__ has received it?",
+)
+known.change(
+    "dropped-at-test-time",
+    ("training=training", "training=True"),
+    fact="weights are dropped also when it is not training",
+    question="What is `training` when a model writes text, and what reaches your attention?",
+)
+known.change(
+    "key-unused",
+    ("random_key=random_key", "random_key=mx.random.key(0)"),
+    fact="the same weights are dropped whatever the key is",
+    question="Where does `random_key` go after __call__ has received it?",
+)
+known.change(
+    "mean-of-the-heads",
+    (f"{JOINED}, weights", f"{JOINED}, mx.mean(weights, axis=1)"),
+    fact="the weights are averaged over the heads",
+    question="How many tables of weights does a layer with six heads have?",
+)
+known.change(
+    "output-alone",
+    (f"{JOINED}, weights", JOINED),
+    fact="the output comes alone, without the weights",
+    question="What does the docstring say is given?",
+)
+
+
+class _Block:
+    """What both accepted ones share."""
+
+    def __init__(self, num_heads, num_kv_heads, wqkv, wo, bqkv=None, layout="blocks", rate=0.0):
+        dims = wo.shape[1] // num_heads
+        if len(wqkv) != (num_heads + 2 * num_kv_heads) * dims:
+            raise ValueError(f"{len(wqkv)} rows in place of {(num_heads + 2 * num_kv_heads) * dims}")
+        self.counts, self.dims, self.layout, self.rate = (num_heads, num_kv_heads), dims, layout, rate
+        rows = qkv_permutation(num_heads, num_kv_heads, dims, layout, "blocks")
+        cuts = [num_heads * dims, (num_heads + num_kv_heads) * dims]
+        self.weights = mx.split(wqkv[rows], cuts)
+        self.biases = [None] * 3 if bqkv is None else mx.split(bqkv[rows], cuts)
+        self.wo = wo
+
+
+@known.accepted("three-projections")
+class ThreeProjections(_Block):
+    def __call__(self, x, mask=None, training=False, random_key=None):
+        parts = []
+        for w, bias in zip(self.weights, self.biases, strict=True):
+            y = x @ w.T if bias is None else x @ w.T + bias
+            parts.append(mx.unflatten(y, -1, (-1, self.dims)).transpose(0, 2, 1, 3))
+        output, weights = attention_with_weights(*parts, None, mask, self.rate, training, random_key)
+        return output.transpose(0, 2, 1, 3).reshape(*x.shape[:2], -1) @ self.wo.T, weights
+
+
+@known.accepted("head-by-head-through-wo")
+class HeadByHead(_Block):
+    def __call__(self, x, mask=None, training=False, random_key=None):
+        query, key, value = (
+            mx.stack([y[..., i : i + self.dims] for i in range(0, y.shape[-1], self.dims)], axis=1)
+            for y in (
+                x @ w.T if bias is None else mx.addmm(bias, x, w.T)
+                for w, bias in zip(self.weights, self.biases, strict=True)
+            )
+        )
+        output, weights = attention_with_weights(query, key, value, None, mask, self.rate, training, random_key)
+        columns = self.wo.reshape(-1, self.counts[0], self.dims)
+        return mx.einsum("nhld,ehd->nle", output, columns), weights
