@@ -64,7 +64,7 @@ known.change(
 )
 known.change(
     "square-root",
-    (POWER, "mx.power(base, -2.0 * pair / dims) / factor**0.5"),
+    (POWER, "mx.power(base, -2.0 * pair / dims) * factor**-0.5"),
     fact="the paces are divided by the square root of the factor",
     question="By how much must the positions shrink so that a text of four times the length fits?",
 )

@@ -128,9 +128,8 @@ known.change(
 )
 known.change(
     "a-single-pair",
-    ("dims / (dims - 2)", "dims / max(dims - 2, 1)"),
     ("if dims < 4", "if dims < 2"),
-    fact="a single pair is accepted, for which D - 2 is zero",
+    fact="a single pair is not refused, so that something is divided by D - 2, which is zero",
     question="With D = 2, which pair is the fastest, and which is the slowest?",
 )
 
