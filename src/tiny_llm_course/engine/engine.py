@@ -13,7 +13,8 @@ from typing import Any
 
 import mlx.core as mx
 
-from ..checkpoints.checkpoint import Checkpoint, load_checkpoint
+from ..checkpoints.beyond import beyond
+from ..checkpoints.checkpoint import Checkpoint, load_checkpoint, read_config
 from ..course.nouns import Target
 from ..course.registry import UsageError, load_course, with_commands
 from ..grading.build import must_be_built
@@ -69,7 +70,7 @@ class Engine:
             LearnerError: the learner's code is not finished, or failed.
             UsageError: the checkpoint does not suit it, or there is no such stage.
         """
-        self.stage = stages.choose(stage, solution)
+        self.stage = stages.choose(stage, solution, beyond(checkpoint.config))
         self.checkpoint = checkpoint
         self.package = SOLUTION if solution else LEARNER
         self.borrowed = () if solution else progress.borrowed_tasks()
@@ -83,7 +84,7 @@ class Engine:
             sys.path.insert(0, str(LEARNER.parent))  # this checkout's, whatever else is installed
             borrowing.install(self.borrowed)
         with self.learners_code():
-            config = self._part("config", "ModelConfig").from_dict(checkpoint.config)
+            config = self._target(self.stage.config).from_dict(checkpoint.config)
             self.context_length: int = config.max_position_embeddings
             self.model = self._target(self.stage.model)(config, checkpoint.weights)
             self.tokenizer = self._part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
@@ -232,7 +233,8 @@ def load_engine(model: str | None, solution: bool, dtype: str | None, stage: str
 def prepared(model: str | None, solution: bool, dtype: str | None, stage: str | None = None) -> Callable[[], Engine]:
     """What builds that engine, from a checkpoint that is read once."""
     folder = find_model(model)
-    return partial(Engine, read_model(folder, dtype, stages.choose(stage, solution).packed), solution, stage)
+    chosen = stages.choose(stage, solution, beyond(read_config(folder)))
+    return partial(Engine, read_model(folder, dtype, chosen.packed), solution, stage)
 
 
 def read_model(folder: Path, dtype: str | None, packed: bool) -> Checkpoint:
