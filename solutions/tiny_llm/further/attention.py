@@ -6,6 +6,7 @@ import mlx.core as mx
 
 from ..attention import scaled_dot_product_attention_grouped
 from ..layer_norm import RMSNorm
+from ..local_attention.blocks import windowed_attention
 from ..local_attention.cache import RollingCache
 from ..qwen3_cached.cache import KVCache
 from ..qwen3_cached.parts import DENSE
@@ -39,7 +40,8 @@ class FurtherAttention:
             else None
             for x in "qk"
         )
-        self.head_dim, self.turn, self.late, self.window = measures.head_dim, turn, config.late, window
+        self.head_dim, self.turn, self.late = measures.head_dim, turn, config.late
+        self.window, self.sinks = window, config.sinks
 
     def __call__(self, x: mx.array, cache: Cache) -> mx.array:
         """Attend to what the cache gives, and to the new tokens up to each one itself.
@@ -62,6 +64,12 @@ class FurtherAttention:
         keys, values = cache.update_and_fetch(key.swapaxes(1, 2), value.swapaxes(1, 2))  # N x H_kv x S x D
         if self.late:  # by the paces of this length, as the queries are: dot products then depend on distances alone
             keys = self.turn(keys.swapaxes(1, 2), slice(0, end)).swapaxes(1, 2)
-        mask = "causal" if self.window is None else cache.mask(x.shape[1], x.dtype)
-        attended = scaled_dot_product_attention_grouped(query.swapaxes(1, 2), keys, values, mask=mask)
+        attended = self._attend(query.swapaxes(1, 2), keys, values)  # N x H x L x D
         return self.output(attended.swapaxes(1, 2).flatten(2))
+
+    def _attend(self, query: mx.array, keys: mx.array, values: mx.array) -> mx.array:
+        if self.window is None:
+            return scaled_dot_product_attention_grouped(query, keys, values, mask="causal")
+        if query.shape[2] == 1:  # its cache has forgotten what it may not see
+            return scaled_dot_product_attention_grouped(query, keys, values)
+        return windowed_attention(query, keys, values, self.window, self.sinks)

@@ -13,6 +13,7 @@ from ..course.registry import UsageError
 Config = dict[str, Any]
 
 SCALED = {"linear": ("factor",), "dynamic": ("factor",), "yarn": ("factor", "original_max_position_embeddings")}
+SWITCHED = ("qwen2", "qwen3", "qwen3_moe")  # without use_sliding_window they have no window
 LAYERS = ("full_attention", "sliding_attention")
 EXPERTS = ("num_experts", "num_experts_per_tok", "moe_intermediate_size")
 FIRST_WINDOWED = 28  # max_window_layers, where a file does not say it
@@ -46,11 +47,10 @@ def is_windowed(config: Config) -> bool:
     kinds, layers = config.get("layer_types"), config["num_hidden_layers"]
     if isinstance(kinds, list):
         return "sliding_attention" in kinds
-    if config["model_type"] == "mistral":
-        return config.get("sliding_window") is not None
-    if not config.get("use_sliding_window") or config.get("sliding_window") is None:
+    is_on = config.get("use_sliding_window", config["model_type"] not in SWITCHED)
+    if not is_on or config.get("sliding_window") is None:
         return False
-    first = 0 if config["model_type"] == "qwen3_moe" else config.get("max_window_layers", FIRST_WINDOWED)
+    first = config.get("max_window_layers", FIRST_WINDOWED) if config["model_type"] in ("qwen2", "qwen3") else 0
     return bool(first < layers)
 
 
@@ -100,6 +100,8 @@ def _check_windows(file: Path, config: Config) -> None:
             raise UsageError(f"{file} has a layer of type {odd!r}, known are {', '.join(map(repr, LAYERS))}")
         if len(kinds) != layers:
             raise UsageError(f"{file} has {len(kinds)} layer_types, expected one for each of {layers} layers")
+        if is_windowed(config) and not config.get("use_sliding_window", config["model_type"] not in SWITCHED):
+            raise UsageError(f"{file} has layers of type 'sliding_attention', but use_sliding_window is not true")
     if is_windowed(config):
         window = config.get("sliding_window")
         if type(window) is not int or window < 1:
