@@ -51,7 +51,7 @@ class FurtherConfig:
         measures = ModelConfig.from_dict({**config, "model_type": "qwen2" if kind == "qwen2" else "qwen3"})
         layers = measures.num_hidden_layers
         windows = tuple(layer_windows(config)) if _asks_for_windows(config) else (None,) * layers
-        rope = config.get("rope_scaling") or config.get("rope_parameters") or {}
+        rope = {**(config.get("rope_parameters") or {}), **(config.get("rope_scaling") or {})}
         scaling = rope.get("rope_type") or rope.get("type") or "default"
         if scaling == "dynamic" and any(windows):
             raise ValueError("RoPE scaling of type 'dynamic' and sliding windows do not go together here")

@@ -12,12 +12,13 @@ from ..course.registry import UsageError
 
 Config = dict[str, Any]
 
-SCALED = {"linear": ("factor",), "dynamic": ("factor",), "yarn": ("factor", "original_max_position_embeddings")}
+SCALED = ("linear", "dynamic", "yarn")  # RoPE
+NUMBERS = ("original_max_position_embeddings", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
 SWITCHED = ("qwen2", "qwen3", "qwen3_moe")  # without use_sliding_window they have no window
 LAYERS = ("full_attention", "sliding_attention")
 EXPERTS = ("num_experts", "num_experts_per_tok", "moe_intermediate_size")
 FIRST_WINDOWED = 28  # max_window_layers, where a file does not say it
-LARGEST_FACTOR = 1 << 16
+LARGEST_ENTRY = 1 << 32  # of what says how RoPE is scaled
 
 
 def beyond(config: Config) -> str:
@@ -31,15 +32,36 @@ def beyond(config: Config) -> str:
     return next((words for words, is_asked in asked.items() if is_asked), "")
 
 
-def rope_table(config: Config) -> Any:
-    """The table that older files call rope_scaling and newer ones rope_parameters; empty if there is neither."""
-    return config.get("rope_scaling") or config.get("rope_parameters") or {}
+def narrowed(file: Path, config: Config, window: int | None, sinks: int | None) -> Config:
+    """The same model whose layers all see a window, or, with no window given, whose windows have other sinks.
+
+    Raises:
+        UsageError: there is no window that sinks could be added to, or RoPE is scaled in a way that suits none.
+    """
+    if window is not None:
+        words = ["sliding_attention"] * config["num_hidden_layers"]
+        config = {**config, "sliding_window": window, "use_sliding_window": True, "layer_types": words}
+        check_beyond(file, config)
+    if sinks is not None:
+        if not is_windowed(config):
+            raise UsageError(f"{file} has no sliding window, so sinks change nothing. With --window it has one.")
+        config = {**config, "attention_sinks": sinks}
+    return config
+
+
+def rope_table(config: Config) -> dict[str, Any]:
+    """What older files say in rope_scaling and newer ones in rope_parameters; empty if there is neither."""
+    tables = (config.get(name) or {} for name in ("rope_parameters", "rope_scaling"))
+    merged: dict[str, Any] = {}
+    for table in tables:
+        merged |= table if isinstance(table, dict) else {"rope_type": table}
+    return merged
 
 
 def rope_type(config: Config) -> Any:
     """Which way of scaling RoPE: "default" is none."""
     table = rope_table(config)
-    return table.get("rope_type", table.get("type", "default")) if isinstance(table, dict) else table
+    return table.get("rope_type") or table.get("type") or "default"
 
 
 def is_windowed(config: Config) -> bool:
@@ -79,15 +101,19 @@ def _check_rope(file: Path, config: Config) -> None:
     if kind != "default" and (not isinstance(kind, str) or kind not in SCALED):
         known = ", ".join(map(repr, ("default", *SCALED)))
         raise UsageError(f"{file} asks for {name} of type {shortened(repr(kind))}, known are {known}")
-    for key in SCALED.get(kind, ()):
-        value, least = table.get(key), 1
-        if type(value) not in (int, float) or not least <= value <= (LARGEST_FACTOR if key == "factor" else 1 << 62):
-            raise UsageError(f"{file} has {name} of type {kind!r} with {key} = {value!r}, expected a number from 1 on")
-    part = config.get("partial_rotary_factor", table.get("partial_rotary_factor") if isinstance(table, dict) else None)
-    if part not in (None, 1):
+    if any(isinstance(value, dict) for value in table.values()):
+        raise UsageError(f"{file} has another RoPE for each kind of layer, but this engine has one for all")
+    for key in ("factor", *NUMBERS) if kind != "default" else ():
+        value = table.get(key)
+        if value is None and key != "factor":
+            continue
+        if type(value) not in (int, float) or not (1 if key == "factor" else 0) <= value < LARGEST_ENTRY:
+            least = "of at least 1" if key == "factor" else "that is not negative"
+            raise UsageError(f"{file} has {name} of type {kind!r} with {key} = {value!r}, expected a number {least}")
+    if (part := table.get("partial_rotary_factor", config.get("partial_rotary_factor"))) not in (None, 1):
         raise UsageError(f"{file} says partial_rotary_factor {part!r}, but this engine's RoPE turns whole heads only")
     if kind == "dynamic" and is_windowed(config):
-        raise UsageError(f"{file} asks for RoPE scaling of type 'dynamic' and a sliding window; this engine has not both")
+        raise UsageError(f"{file} asks for RoPE scaling of type 'dynamic' and a sliding window; no engine has both")
 
 
 def _check_windows(file: Path, config: Config) -> None:
@@ -102,6 +128,8 @@ def _check_windows(file: Path, config: Config) -> None:
             raise UsageError(f"{file} has {len(kinds)} layer_types, expected one for each of {layers} layers")
         if is_windowed(config) and not config.get("use_sliding_window", config["model_type"] not in SWITCHED):
             raise UsageError(f"{file} has layers of type 'sliding_attention', but use_sliding_window is not true")
+    if type(sinks := config.get("attention_sinks", 0)) is not int or sinks < 0:
+        raise UsageError(f"{file} has attention_sinks = {shortened(repr(sinks))}, expected a whole number from 0 on")
     if is_windowed(config):
         window = config.get("sliding_window")
         if type(window) is not int or window < 1:
