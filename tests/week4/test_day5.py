@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.week4.formulas_day5 import grouped64, load64, moe64, route64
+from tests.week4.routing import chosen, table_of
 
 from tiny_llm.experts import grouped, load, moe, router
 from tiny_llm_course.testkit.again import built
@@ -45,11 +46,6 @@ def weights_of_all(x, gate, top_k, normalize):
         lines = ("expected  integers", f"got       {dtype_word(indices.dtype)}")
         raise CheckFailed(Finding(Kind.DTYPE, "wrong dtype of the indices", lines, case, x.size))
     return table_of(indices, weights, len(gate))
-
-
-def table_of(indices, weights, experts):
-    """The weights at their experts' places; an expert that is named twice has both of them."""
-    return mx.sum(mx.where(indices[..., None] == mx.arange(experts), weights[..., None], 0), axis=-2)
 
 
 def tokens_and_gate(seed, dtype=mx.float32, leading=(3, 4), size=7, experts=6):
@@ -179,12 +175,6 @@ def through(x, w, indices):
     """Every token through the matrices of its experts, N.. x k x O."""
     groups = grouped.Grouped(indices, len(w))
     return lambda x, w: groups.scatter(groups.linear(groups.gather(x), w))
-
-
-def chosen(seed, leading, top_k, experts):
-    """For each token k different experts, in any order."""
-    order = np.argsort(np.random.default_rng(seed).random((*leading, experts)), axis=-1)
-    return mx.array(order[..., :top_k].astype(np.int32))
 
 
 def grouped_inputs(seed, dtype=mx.float32, leading=(2, 4), top_k=3, experts=5, inputs=7, outputs=6):

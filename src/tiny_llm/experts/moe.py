@@ -41,7 +41,8 @@ class SparseMoE:
     def __call__(self, x: mx.array) -> mx.array:
         """Route, let each expert compute its tokens, and add up what a token's experts give, each times its weight.
 
-        An expert is w_down(silu(w_gate(x)) * w_up(x)). What another token is has no influence on a token's output.
+        An expert is w_down(silu(w_gate(x)) * w_up(x)). The weights of one to which no token goes are not looked at:
+        even a NaN there changes nothing.
 
         Args:
             x: N.. x L x E.

@@ -1,0 +1,89 @@
+"""Day 5's pictures: where a router of random weights sends the tokens of real sentences."""
+
+import functools
+
+import numpy as np
+from book.generate.week1.heads import SENTENCE, SENTENCES, is_here, model, streams_of
+from tests.week1.formulas import qwen_attention64, rms_norm64
+from tests.week4.formulas_day5 import load64, route64
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas, bars, matrix
+from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.testkit.rounding import Array64, to_float64
+
+LAYER, EXPERTS, TOP_K = 3, 8, 2
+
+
+def generated_parts(course: Course) -> Parts:
+    """The pictures. Without the model, those that are there stay."""
+    here = is_here()
+    return {
+        ("4.5", "chosen"): chosen() if here else present("4.5", "chosen"),
+        ("4.5", "load"): load() if here else present("4.5", "load"),
+    }
+
+
+@functools.cache
+def router() -> Array64:
+    """Seeded random weights, X x E: the model that comes with the course has no experts."""
+    size = model().config["hidden_size"]
+    return np.random.default_rng(0).standard_normal((EXPERTS, size)) * size**-0.5
+
+
+@functools.cache
+def read_by_the_mlp(sentence: str) -> Array64:
+    """What the MLP of the layer is given, L x E."""
+    config, stream = model().config, streams_of(sentence)[LAYER]
+    weights = {name: to_float64(w) for name, w in model().layer(LAYER).items()}
+    eps = config["rms_norm_eps"]
+    attended = qwen_attention64(
+        rms_norm64(stream[None], weights["input_layernorm.weight"], eps),
+        config["num_attention_heads"],
+        config["num_key_value_heads"],
+        *(weights[f"self_attn.{name}_proj.weight"] for name in "qkvo"),
+        q_norm=weights["self_attn.q_norm.weight"],
+        k_norm=weights["self_attn.k_norm.weight"],
+        theta=config["rope_theta"],
+        eps=eps,
+        mask="causal",
+    )
+    return rms_norm64(stream + attended[0], weights["post_attention_layernorm.weight"], eps)
+
+
+def chosen() -> str:
+    """The weights of the experts that each token of the sentence goes to."""
+    weights, tokens = route64(read_by_the_mlp(SENTENCE), router(), TOP_K, True), SENTENCE.split()
+    canvas = Canvas()
+    matrix(canvas, weights, tokens, [str(i) for i in range(EXPERTS)], "weights", hidden=weights == 0)
+    told = "; ".join(
+        f"{token} to " + " and ".join(f"{e} with {row[e]:.2f}" for e in np.argsort(-row)[:TOP_K])
+        for token, row in zip(tokens, weights, strict=True)
+    )
+    idle = [str(e) for e in range(EXPERTS) if not weights[:, e].any()]
+    about = f"A table of {len(tokens)} tokens and {EXPERTS} experts. {told}."
+    caption = (
+        f"Rows are tokens, columns experts. The tokens' vectors are real: what the MLP of layer {LAYER} of our model "
+        "reads. The router is not: its weights are random, as the model has no experts. Each token goes to "
+        f"{TOP_K} of {EXPERTS}, whose weights sum to one; a dot is an expert that does nothing for a token. "
+        f"Experts without any token: {', '.join(idle) or 'none'}."
+    )
+    return canvas.figure("chosen-4-5", "Which experts the tokens of a sentence go to", about, caption)
+
+
+def load() -> str:
+    """How many tokens of all our sentences each expert has."""
+    read = np.concatenate([read_by_the_mlp(sentence) for sentence in SENTENCES])
+    probabilities = route64(read, router(), EXPERTS, False)
+    indices = np.argsort(-probabilities, axis=-1)[:, :TOP_K]
+    found, even = load64(indices, probabilities), TOP_K * len(read) / EXPERTS
+    canvas = Canvas()
+    bars(canvas, {f"expert {e}": float(n) for e, n in enumerate(found["tokens"])}, lambda n: f"{n:.0f}")
+    told = ", ".join(f"{n:.0f}" for n in found["tokens"])
+    caption = (
+        f"The {len(read)} tokens of {len(SENTENCES)} sentences, each of which goes to {TOP_K} experts of the same "
+        f"random router. If all were even, each expert would have {even:.1f}. The overload is "
+        f"{float(found['overload']):.2f}, the balance loss {float(found['loss']):.3f}."
+    )
+    about = f"A bar for each of {EXPERTS} experts: {told} tokens."
+    return canvas.figure("load-4-5", "How many tokens each expert has", about, caption)

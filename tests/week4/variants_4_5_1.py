@@ -1,0 +1,151 @@
+"""Known programs of task 4.5.1, the router."""
+
+import mlx.core as mx
+from tests.week4.routing import table_of
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.5.1")
+
+
+def inputs(seed, dtype=mx.float32, leading=(2, 3), size=5, experts=7):
+    draw = normals(seed, dtype)
+    return draw(*leading, size), draw(experts, size)
+
+
+def table(program, x, gate, top_k, normalize):
+    return table_of(*program(x, gate, top_k, normalize), len(gate))
+
+
+@known.probe()
+def route_normalised(program):
+    return table(program, *inputs(1), 3, True)
+
+
+@known.probe()
+def route_as_they_are(program):
+    return table(program, *inputs(2), 3, False)
+
+
+@known.probe()
+def route_one_token(program):
+    x, gate = inputs(3)
+    return table(program, x[0, 0], gate, 2, True), table(program, x[0, 0], gate, 2, False)
+
+
+@known.probe()
+def route_square(program):
+    return table(program, *inputs(4, size=7), 2, True)
+
+
+@known.probe()
+def route_to_one(program):
+    return table(program, *inputs(5), 1, True), table(program, *inputs(5), 1, False)
+
+
+@known.probe()
+def route_to_all(program):
+    return table(program, *inputs(6), 7, False)
+
+
+@known.probe(mx.float16)
+def route_half(program):
+    return table(program, *inputs(7, mx.float16), 3, True)
+
+
+@known.probe(mx.bfloat16)
+def route_close(program):
+    """In bfloat16 all scores are 4,096."""
+    gate = mx.array([[4096.0, 0.5], [4096.0, 2.25], [4096.0, 0.0], [4096.0, 1.5]]).astype(mx.bfloat16)
+    x = mx.array([1.0, 1.0]).astype(mx.bfloat16)
+    return table(program, x, gate, 2, False), table(program, x, gate, 1, False)
+
+
+@known.sized("8,192 tokens, E 128, 128 experts, top_k 8, float32")
+def sized(program):
+    x, gate = inputs(1, leading=(8192,), size=128, experts=128)
+    return lambda: program(x, gate, 8, True)
+
+
+SCORES = "linear(x.astype(mx.float32), gate.astype(mx.float32))"
+known.change(
+    "always-normalised",
+    ("if normalize:", "if True:"),
+    fact="a token's weights sum to one whatever `normalize` says, as those of a softmax over the chosen scores do",
+    question="Of all probabilities, two of 0.3 are chosen, and nothing is normalised. What do they sum to?",
+)
+known.change(
+    "never-normalised",
+    ("if normalize:", "if False:"),
+    fact="the chosen probabilities stay what they are among all experts, also where they should sum to one",
+    question="Two experts have 0.4 and 0.2, and the weights are normalised. What are they?",
+)
+known.change(
+    "least-likely",
+    ("mx.argpartition(-scores,", "mx.argpartition(scores,"),
+    fact="the experts with the lowest scores are chosen",
+    question="At which end of what argpartition gives are the largest numbers?",
+)
+known.change(
+    "scores-as-weights",
+    ("mx.take_along_axis(probabilities,", "mx.take_along_axis(scores,"),
+    fact="the weights are the scores themselves, without a softmax",
+    question="Can a score be below zero? And a weight?",
+)
+known.change(
+    "sigmoid",
+    ("softmax(scores, axis=-1)", "mx.sigmoid(scores)"),
+    fact="each score goes through a sigmoid of its own, as in some other models, instead of a softmax over all experts",
+    question="Do the weights of all experts sum to one, before any is chosen?",
+)
+known.change(
+    "softmax-over-tokens",
+    ("softmax(scores, axis=-1)", "softmax(scores, axis=0)"),
+    fact="the softmax runs along the first axis, over tokens, and not over a token's experts",
+    question="Whose weights should sum to one: those of a token, or those of an expert?",
+)
+known.change(
+    "normalised-over-all-tokens",
+    ("mx.sum(weights, axis=-1, keepdims=True)", "mx.sum(weights)"),
+    fact="the weights are divided by the sum over all tokens, and not by each token's own",
+    question="Two tokens come, and their weights should sum to one. Each token's, or all four of them?",
+)
+known.change(
+    "in-the-input-dtype",
+    (SCORES, "linear(x, gate)"),
+    fact="scores and probabilities are computed in x's dtype",
+    question="Which bfloat16 numbers lie next to 4,096? Which of two scores between them is larger?",
+)
+known.change(
+    "float32-weights",
+    ("weights.astype(x.dtype)", "weights"),
+    fact="the weights are float32 although x is not",
+    question="In which dtype should the weights come out?",
+)
+known.change(
+    "not-transposed-when-square",
+    (SCORES, "x.astype(mx.float32) @ (gate.T if gate.shape[0] != gate.shape[1] else gate).astype(mx.float32)"),
+    fact="the gate is transposed only if the shapes would not fit otherwise",
+    question="With as many experts as features both products have the same shape. Which one compares x with rows?",
+)
+
+
+@known.accepted("sorted, with a softmax of its own for each case")
+def sorted_scores(x, gate, top_k, normalize):
+    if top_k < 1 or top_k > len(gate):
+        raise ValueError(f"top_k is {top_k}, and there are {len(gate)} experts")
+    scores = mx.einsum("...e,xe->...x", x.astype(mx.float32), gate.astype(mx.float32))
+    indices = mx.argsort(scores, axis=-1)[..., ::-1][..., :top_k]
+    top = mx.take_along_axis(scores, indices, axis=-1)
+    below = mx.logsumexp(top if normalize else scores, axis=-1, keepdims=True)
+    return indices.astype(mx.int32), mx.exp(top - below).astype(x.dtype)
+
+
+known.accepted_change(
+    "chosen by their probabilities",
+    (
+        "mx.argpartition(-scores, kth=top_k - 1, axis=-1)[..., :top_k]",
+        "mx.argsort(-probabilities, axis=-1)[..., :top_k]",
+    ),
+)

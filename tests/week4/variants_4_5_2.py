@@ -1,0 +1,172 @@
+"""Known programs of task 4.5.2, tokens sorted by expert."""
+
+import mlx.core as mx
+from tests.week4.routing import chosen
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.5.2")
+
+
+def inputs(seed, dtype=mx.float32, leading=(2, 4), top_k=3, experts=5, size=6):
+    draw = normals(seed, dtype)
+    return draw(*leading, size), draw(experts, 7, size), chosen(seed, leading, top_k, experts)
+
+
+def through(program, x, w, indices):
+    groups = program(indices, len(w))
+    return groups.scatter(groups.linear(groups.gather(x), w))
+
+
+@known.probe()
+def grouped_tokens(program):
+    return through(program, *inputs(1))
+
+
+@known.probe()
+def grouped_one_each(program):
+    return through(program, *inputs(2, leading=(9,), top_k=1))
+
+
+@known.probe()
+def grouped_one_token(program):
+    return through(program, *inputs(3, leading=()))
+
+
+@known.probe()
+def grouped_idle(program):
+    """Nobody goes to experts 0 and 3."""
+    x, w, _ = inputs(4, leading=(4,))
+    return through(program, x, w, mx.array([[1, 2], [4, 1], [2, 1], [1, 4]]))
+
+
+@known.probe()
+def grouped_idle_is_nan(program):
+    x, w, _ = inputs(5, leading=(3,))
+    w = mx.where(mx.arange(5)[:, None, None] == 4, mx.nan, w)
+    return through(program, x, w, mx.array([[0, 1], [3, 2], [1, 0]]))
+
+
+@known.probe()
+def grouped_as_sorted(program):
+    """One expert for each token, in order already."""
+    x, w, _ = inputs(6, leading=(5,))
+    return through(program, x, w, mx.array([[0], [0], [1], [2], [4]]))
+
+
+@known.probe(mx.float16)
+def grouped_half(program):
+    return through(program, *inputs(7, mx.float16))
+
+
+@known.probe()
+def grouped_memory(program):
+    """Whether it holds less than a quarter of a matrix for each row."""
+    draw = normals(8)
+    x, w, indices = draw(256, 64), draw(4, 64, 64), chosen(8, (256,), 2, 4)
+    mx.eval(x, w, indices)
+    return mx.array(most_at_once(lambda: through(program, x, w, indices)) < 512 * 64 * 64, mx.float32)
+
+
+@known.sized("4,096 tokens, 2 of 8 experts each, I and O 64, float32")
+def sized(program):
+    draw = normals(1)
+    x, w, indices = draw(4096, 64), draw(8, 64, 64), chosen(1, (4096,), 2, 8)
+    return lambda: through(program, x, w, indices)
+
+
+LOOP = "results, first = [], 0"
+WHICH = "which = mx.array([e for e, count in enumerate(self.counts) for _ in range(count)])\n"
+known.change(
+    "put-back-by-order",
+    ("rows[self.places]", "rows[self.order]"),
+    fact="the rows are put back with the order by which they were sorted, and not with its inverse",
+    question="Row 0 of the sorted ones came from place 4. Which of the sorted rows belongs to place 4? And to place 0?",
+)
+known.change(
+    "not-put-back",
+    ("rows[self.places]", "rows"),
+    fact="what comes out stays sorted by expert, so that tokens get each other's results",
+    question="Which token is the first row of when all rows are sorted by expert?",
+)
+known.change(
+    "choices-before-tokens",
+    ("self.order // self.shape[-1]", "self.order % len(tokens)"),
+    fact="row p is taken for token p % T, as if all first choices came before all second ones",
+    question="indices is 3 x 2. Flattened, which two numbers are token 0's?",
+)
+known.change(
+    "idle-experts-left-out",
+    ("w[expert]", "w[len(results)]"),
+    fact="experts without rows are not counted, so that those behind them lend their rows the weights of others",
+    question="Nobody goes to expert 0. With whose matrix are the first rows multiplied?",
+)
+known.change(
+    "begins-after-one-group",
+    ("first += count", "first = count"),
+    fact="a group begins where the size of the one before says, and not where all before it end",
+    question="Three experts have 2, 3 and 1 rows. At which row does the third one begin?",
+)
+known.change(
+    "first-choice-for-all",
+    ("pairs = indices.flatten()", "pairs = mx.broadcast_to(indices[..., :1], indices.shape).flatten()"),
+    fact="all k rows of a token go to the first of its experts",
+    question="A token goes to the experts 2 and 0. How many rows does each of them get from it?",
+)
+known.change(
+    "last-row-of-each-lost",
+    ("rows[first : first + count]", "rows[first : first + max(1, count - 1)]"),
+    (
+        "results.append(",
+        "results += [rows[:1] @ w[expert].T * 0] * (count > 1)\nresults.insert(len(results) - (count > 1), ",
+    ),
+    fact="the last row of each group is left out, and zeros stand in its place",
+    question="A group begins at 4 and has 3 rows. Which rows are they?",
+)
+known.change(
+    "matrix-for-each-row",
+    (LOOP, WHICH + "return (w[which] @ rows[..., None]).squeeze(-1)\n" + LOOP),
+    fact="each row gets a copy of its expert's matrix",
+    question="How many bytes does w[which] hold, when there are 512 rows and 4 experts?",
+)
+known.change(
+    "all-experts-compute-all-rows",
+    (LOOP, WHICH + "return sum((which[:, None] == e) * linear(rows, w[e]) for e in range(len(w)))\n" + LOOP),
+    fact="every expert multiplies all rows, and what is not wanted is multiplied by zero",
+    question="What is 0 times NaN? And how many of the products are needed?",
+)
+known.change(
+    "float32-results",
+    ("w[expert])", "w[expert]).astype(mx.float32)"),
+    fact="the results are float32 although rows and weights are not",
+    question="In which dtype should rows of float16 come out?",
+)
+
+
+@known.accepted("found by comparing")
+class Compared:
+    def __init__(self, indices, num_experts):
+        flat = indices.flatten().tolist()
+        if any(not 0 <= e < num_experts for e in flat):
+            raise ValueError(f"an index is not one of the {num_experts} experts")
+        self.shape, k = indices.shape, indices.shape[-1]
+        self.rows = [[p for p, e in enumerate(flat) if e == each] for each in range(num_experts)]
+        self.tokens = mx.array([p // k for mine in self.rows for p in mine])
+        self.from_where = mx.array([p for mine in self.rows for p in mine])
+
+    def gather(self, x):
+        return x.reshape(-1, x.shape[-1])[self.tokens]
+
+    def linear(self, rows, w):
+        ends = [0]
+        for mine in self.rows:
+            ends.append(ends[-1] + len(mine))
+        busy = [e for e, mine in enumerate(self.rows) if mine]
+        return mx.concatenate([rows[ends[e] : ends[e + 1]] @ w[e].T for e in busy])
+
+    def scatter(self, rows):
+        out = mx.zeros(rows.shape, rows.dtype)
+        out[self.from_where] = rows
+        return out.reshape(*self.shape, rows.shape[-1])

@@ -1,0 +1,142 @@
+"""Known programs of task 4.5.4, the experts' load."""
+
+import mlx.core as mx
+from tiny_llm_solution.experts.load import Load
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.5.4")
+
+
+def choices(seed, dtype=mx.float32, leading=(3, 4), experts=5, top_k=2):
+    probabilities = mx.softmax(normals(seed)(*leading, experts), axis=-1)
+    return mx.argsort(-probabilities, axis=-1)[..., :top_k], probabilities.astype(dtype)
+
+
+def figures(program, *inputs):
+    found = program(*inputs)
+    return found.tokens.astype(mx.float32), found.share, found.overload, found.loss
+
+
+@known.probe()
+def load_of_all(program):
+    return figures(program, *choices(1))
+
+
+@known.probe()
+def load_one_expert_each(program):
+    return figures(program, *choices(2, top_k=1))
+
+
+@known.probe()
+def load_padded(program):
+    mask = mx.array([[True] * 4, [False, True, True, True], [False, False, False, True]])
+    return figures(program, *choices(3), mask)
+
+
+@known.probe()
+def load_idle(program):
+    _, probabilities = choices(4, leading=(4,))
+    return figures(program, mx.array([[1, 2], [4, 1], [2, 1], [1, 4]]), probabilities)
+
+
+@known.probe()
+def load_one_token(program):
+    return figures(program, *choices(5, leading=()))
+
+
+@known.probe()
+def load_narrow(program):
+    return figures(program, *choices(6, mx.bfloat16, (3000,), 3))
+
+
+@known.sized("16,384 tokens, 4 of 64 experts each, float32")
+def sized(program):
+    inputs = choices(1, leading=(16384,), experts=64, top_k=4)
+    return lambda: list(figures(program, *inputs))
+
+
+COUNTS = "mx.ones(indices.shape[:-1], mx.bool_) if mask is None else mask"
+CHOSEN = "chosen = indices[..., None]"
+known.change(
+    "padding-counted",
+    (COUNTS, "mx.ones(indices.shape[:-1], mx.bool_)"),
+    fact="all tokens count, also those that the mask calls padding",
+    question="What does a router do with padding? Is it work that anybody asked for?",
+)
+known.change(
+    "mask-turned-round",
+    (COUNTS, "mx.ones(indices.shape[:-1], mx.bool_) if mask is None else ~mask"),
+    fact="what the mask calls padding is counted, and nothing else",
+    question="Does True in the mask mean that a token counts, or that it is hidden?",
+)
+known.change(
+    "padding-in-the-mean",
+    ("mx.where(counts[..., None], probabilities.astype(mx.float32), 0.0)", "probabilities.astype(mx.float32)"),
+    fact="padding is not counted among the tokens, but its probabilities are in the sum that becomes their mean",
+    question="Of which tokens is the mean probability?",
+)
+known.change(
+    "mean-over-padding",
+    ("axis=0) / number", "axis=0) / counts.size"),
+    fact="the mean probability is the sum over those that count, divided by the number of all tokens",
+    question="Three of twelve tokens are padding. By what is the sum over the other nine divided?",
+)
+known.change(
+    "shares-sum-to-k",
+    ("(number * indices.shape[-1])", "number"),
+    fact="the shares sum to k and not to one",
+    question="How many places do eight tokens take, if each goes to two experts?",
+)
+known.change(
+    "first-choice-alone",
+    (CHOSEN, "chosen = indices[..., :1, None]"),
+    ("(number * indices.shape[-1])", "number"),
+    fact="only the first of each token's experts is counted",
+    question="A token goes to experts 2 and 0. Which of them has work with it?",
+)
+known.change(
+    "overload-is-a-share",
+    ("experts * mx.max(share)", "mx.max(share)"),
+    fact="the overload is the largest share itself, which is 1 / X and not 1 where all is even",
+    question="Four experts have as much to do. What is the share of each, and what is the overload?",
+)
+known.change(
+    "overload-of-the-busy",
+    ("experts * mx.max(share)", "mx.sum(tokens > 0) * mx.max(share)"),
+    fact="experts without tokens are left out of the mean that the busiest one is compared with",
+    question="One of four experts has everything. What would an even spread give it?",
+)
+known.change(
+    "loss-without-x",
+    ("experts * mx.sum(share * mean)", "mx.sum(share * mean)"),
+    fact="the loss is the sum of share times mean probability, which is 1 / X and not 1 where all is even",
+    question="Four experts, each with a share and a mean probability of a quarter. What is that sum?",
+)
+known.change(
+    "loss-of-shares-alone",
+    ("mx.sum(share * mean)", "mx.sum(share * share)"),
+    fact="the loss is made of the squares of shares, without the probabilities",
+    question="How does a share change if a score changes a little? And a probability?",
+)
+known.change(
+    "summed-in-the-narrow-dtype",
+    ("probabilities.astype(mx.float32)", "probabilities"),
+    fact="the probabilities are added up in their own dtype, also where that is bfloat16",
+    question="What is 256 + 0.5 in bfloat16?",
+)
+
+
+@known.accepted("expert by expert, in Python")
+def one_by_one(indices, probabilities, mask=None):
+    experts, k = probabilities.shape[-1], indices.shape[-1]
+    keep = [True] * (indices.size // k) if mask is None else mask.flatten().tolist()
+    if not any(keep):
+        raise ValueError("no token counts")
+    rows = [row for row, each in zip(indices.reshape(-1, k).tolist(), keep, strict=True) if each]
+    tokens = mx.array([sum(row.count(e) for row in rows) for e in range(experts)])
+    share = tokens / mx.sum(tokens)
+    own = mx.array([i for i, each in enumerate(keep) if each])
+    mean = mx.mean(probabilities.reshape(-1, experts).astype(mx.float32)[own], axis=0)
+    return Load(tokens, share, mx.max(share) / mx.mean(share), experts * mx.inner(share, mean))
