@@ -1,0 +1,133 @@
+"""Known programs of task 4.7.1, position interpolation."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.7.1")
+
+
+@known.probe()
+def linear_few(program):
+    return program(6, 300, 4)
+
+
+@known.probe()
+def linear_no_whole_number(program):
+    return program(8, 50, 2.75)
+
+
+@known.probe()
+def linear_factor_1(program):
+    return program(10, 1000000.0, 1)
+
+
+@known.probe()
+def linear_refuses(program):
+    found = []
+    for dims, factor in ((7, 2), (8, 0.5)):
+        try:
+            program(dims, 300, factor)
+            found.append(0.0)
+        except ValueError:
+            found.append(1.0)
+    return mx.array(found)
+
+
+known.not_timed("D/2 numbers, computed once")
+
+POWER = "mx.power(base, -2.0 * pair / dims) / factor"
+
+known.change(
+    "faster-instead-of-slower",
+    (POWER, "mx.power(base, -2.0 * pair / dims) * factor"),
+    fact="the paces are multiplied by the factor, and not divided",
+    question="Position 1,000 of a text is to look like position 500 of the training. Do the hands turn more slowly?",
+)
+known.change(
+    "factor-ignored",
+    (POWER, "mx.power(base, -2.0 * pair / dims)"),
+    fact="nothing is scaled, whatever `factor` says",
+    question="Where does `factor` go?",
+)
+known.change(
+    "base-times-factor",
+    (POWER, "mx.power(base * factor, -2.0 * pair / dims)"),
+    fact="the base is multiplied by the factor, so that pair 0 stays as fast as it was",
+    question="All positions are divided by the factor. Which pair does not notice?",
+)
+known.change(
+    "factor-in-the-exponent",
+    (POWER, "mx.power(base, -2.0 * pair / (dims * factor))"),
+    fact="the exponent is divided by the factor",
+    question="Is base to the power of x/4 a quarter of base to the power of x?",
+)
+known.change(
+    "square-root",
+    (POWER, "mx.power(base, -2.0 * pair / dims) * factor**-0.5"),
+    fact="the paces are divided by the square root of the factor",
+    question="By how much must the positions shrink so that a text of four times the length fits?",
+)
+known.change(
+    "whole-factor",
+    (POWER, "mx.power(base, -2.0 * pair / dims) / int(factor)"),
+    fact="the factor is cut to a whole number",
+    question="A text of 1,408 tokens is to fit into 512 positions. What is the factor?",
+)
+known.change(
+    "wavelengths",
+    (POWER, "factor * mx.power(base, 2.0 * pair / dims)"),
+    fact="the result holds the inverses of the paces",
+    question="How many radians does the second pair turn in one step, and is it more than the first?",
+)
+known.change(
+    "exponent-i-over-D",
+    ("-2.0 * pair", "-pair"),
+    fact="the exponent is -i/D instead of -2i/D",
+    question="The pairs are numbered 0 to D/2 - 1. How close to 1/base should the pace of the last one come?",
+)
+known.change(
+    "first-pair-kept",
+    (POWER, "mx.where(pair == 0, 1.0, mx.power(base, -2.0 * pair / dims) / factor)"),
+    fact="the first pair keeps its pace, and all others are divided",
+    question="All positions are divided by the factor. Which pair does not notice?",
+)
+known.change(
+    "slower-pair-by-pair",
+    (POWER, "mx.power(base, -2.0 * pair / dims) * mx.power(factor, -2.0 * pair / (dims - 2 + (dims == 2)))"),
+    fact="the first pair stays, the last one is divided by the factor, and those between by something between",
+    question="That is what task 4.7.2 asks for. What does dividing the position do to the first pair?",
+)
+known.change(
+    "twice-as-many",
+    (POWER, "mx.tile(mx.power(base, -2.0 * pair / dims) / factor, 2)"),
+    fact="every pace stands there twice, once for each feature",
+    question="How many paces does a pair of features need?",
+)
+known.change(
+    "half-a-dtype",
+    (POWER, "(mx.power(base, -2.0 * pair / dims) / factor).astype(mx.float16)"),
+    fact="the paces are kept in float16",
+    question="At position 4,000, how far off is an angle if its pace has three digits?",
+)
+known.change(
+    "any-factor",
+    ("factor < 1", "False"),
+    fact="a factor of less than 1 is accepted",
+    question="What would a factor of 0.5 do to the paces?",
+)
+
+
+@known.accepted("positions are divided")
+def by_positions(dims, base, factor):
+    if dims % 2 or factor < 1:
+        raise ValueError("dims or factor")
+    position = mx.array(1.0) / factor
+    return position * mx.exp(-mx.arange(0, dims, 2) / dims * mx.log(mx.array(float(base))))
+
+
+@known.accepted("in Python")
+def in_python(dims, base, factor):
+    if dims % 2 != 0 or not factor >= 1:
+        raise ValueError("dims or factor")
+    return mx.array([1 / (factor * base ** (i / dims)) for i in range(0, dims, 2)], dtype=mx.float32)

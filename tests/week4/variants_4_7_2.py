@@ -1,0 +1,161 @@
+"""Known programs of task 4.7.2, NTK-aware scaling."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.7.2")
+
+
+@known.probe()
+def ntk_fixed(program):
+    return program(8, 300, 4)
+
+
+@known.probe()
+def ntk_fixed_one_more(program):
+    return program(6, 50, 2.75)
+
+
+@known.probe()
+def ntk_longer(program):
+    return program(8, 300, 3, 250, 100)
+
+
+@known.probe()
+def ntk_longer_factor_1(program):
+    return program(10, 10000, 1, 470, 100)
+
+
+@known.probe()
+def ntk_shorter(program):
+    return program(8, 300, 4, 90, 100)
+
+
+@known.probe()
+def ntk_much_shorter(program):
+    return program(8, 300, 4, 20, 100)
+
+
+@known.probe()
+def ntk_refuses(program):
+    found = []
+    for args in ((7, 300, 2), (2, 300, 2), (8, 300, 0.5), (8, 300, 2, 100)):
+        try:
+            mx.eval(program(*args))
+            found.append(0.0)
+        except ValueError:
+            found.append(1.0)
+    return mx.array(found)
+
+
+known.not_timed("D/2 numbers, computed once")
+
+EXPONENT = "stretch ** (dims / (dims - 2))"
+STRETCH = "max(1.0, factor * length / original_length - (factor - 1))"
+
+known.change(
+    "base-times-factor",
+    (EXPONENT, "stretch"),
+    fact="the base is multiplied by s itself, without the exponent D / (D - 2)",
+    question="The slowest pair's exponent is -(D - 2)/D. By what has its pace been divided?",
+)
+known.change(
+    "exponent-turned-over",
+    (EXPONENT, "stretch ** ((dims - 2) / dims)"),
+    fact="the exponent is (D - 2) / D: less than 1 instead of more",
+    question="The slowest pace is base ** (-(D - 2)/D). Which power of s makes it s times slower?",
+)
+known.change(
+    "interpolated-as-well",
+    (f"base * {EXPONENT}, 1)", f"base * {EXPONENT}, stretch)"),
+    fact="the paces of the larger base are divided by s once more",
+    question="How fast should the first pair be, beside its pace in training?",
+)
+known.change(
+    "interpolated-instead",
+    (f"base * {EXPONENT}, 1)", "base, stretch)"),
+    fact="all paces are divided by s, and the base stays",
+    question="By how much has the first pair become slower?",
+)
+known.change(
+    "base-divided",
+    (f"base * {EXPONENT}", f"base / {EXPONENT}"),
+    fact="the base is divided, so that the slow pairs become faster",
+    question="With a larger base, is base ** (-i/D) larger or smaller?",
+)
+known.change(
+    "never-dynamic",
+    (STRETCH, "factor"),
+    fact="the factor is used as it is, whatever the length",
+    question="A text fits into what the model was trained on. By what should its paces be divided?",
+)
+known.change(
+    "factor-forgotten",
+    (STRETCH, "max(1.0, length / original_length)"),
+    fact="s is length / original_length: the factor does not count",
+    question="With a factor of 3 and a length of 2.5 times the original one, what is 3 * 2.5 - 2?",
+)
+known.change(
+    "nothing-taken-off",
+    (STRETCH, "max(1.0, factor * length / original_length)"),
+    fact="s is factor * length / original_length, and nothing is taken off",
+    question="What is s at the very length of the training, and what should it be there?",
+)
+known.change(
+    "taken-off-without-brackets",
+    (STRETCH, "max(1.0, factor * length / original_length - factor - 1)"),
+    fact="factor and 1 are both taken off: factor - 1 has lost its brackets",
+    question="What is s at the very length of the training, and what should it be there?",
+)
+known.change(
+    "less-than-1",
+    (STRETCH, "max(1e-3, factor * length / original_length - (factor - 1))"),
+    fact="for texts shorter than those of the training s is less than 1",
+    question="20 tokens of a possible 100: do their hands need to turn faster than in training?",
+)
+known.change(
+    "whole-numbers",
+    (STRETCH, "max(1.0, factor * (length // original_length) - (factor - 1))"),
+    fact="length / original_length is rounded down to a whole number",
+    question="When does scaling begin: with the first token too many, or at twice the length?",
+)
+known.change(
+    "at-most-the-factor",
+    (STRETCH, "min(factor, max(1.0, factor * length / original_length - (factor - 1)))"),
+    fact="s never grows beyond the factor",
+    question="A text is seven times as long as those of the training, and the factor is 1. What should s be?",
+)
+known.change(
+    "a-single-pair",
+    ("if dims < 4", "if dims < 2"),
+    fact="a single pair is not refused, so that something is divided by D - 2, which is zero",
+    question="With D = 2, which pair is the fastest, and which is the slowest?",
+)
+
+
+@known.accepted("each pace by itself")
+def pace_by_pace(dims, base, factor, length=None, original_length=None):
+    if dims % 2 or dims < 4 or factor < 1 or (length is not None and original_length is None):
+        raise ValueError("dims, factor or original_length")
+    if length is None:
+        s = factor
+    elif length <= original_length:
+        s = 1
+    else:
+        s = 1 + factor * (length - original_length) / original_length
+    pairs = range(dims // 2)
+    return mx.array([base ** (-2 * i / dims) * s ** (-2 * i / (dims - 2)) for i in pairs], dtype=mx.float32)
+
+
+@known.accepted("a base by logarithms")
+def by_logarithms(dims, base, factor, length=None, original_length=None):
+    if dims % 2 or dims <= 2 or factor < 1:
+        raise ValueError("dims or factor")
+    s = mx.array(float(factor))
+    if length is not None:
+        if original_length is None:
+            raise ValueError("original_length")
+        s = mx.maximum(1.0, mx.array(factor * length / original_length - (factor - 1)))
+    ln = mx.log(mx.array(float(base))) + dims / (dims - 2) * mx.log(s)
+    return mx.exp(-2 * mx.arange(dims // 2) / dims * ln)

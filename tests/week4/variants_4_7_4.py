@@ -1,0 +1,263 @@
+"""Known programs of task 4.7.4, RoPE by given paces."""
+
+import mlx.core as mx
+import numpy as np
+from tiny_llm_solution.long_context.rope import ScaledRoPE
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.7.4")
+
+PACES = (1.0, 0.45, 0.17, 0.06, 0.011)
+
+
+def paces():
+    return mx.array(PACES)
+
+
+def by_length(length):
+    """Slower for every position after the sixth."""
+    return mx.array(PACES) * (6 / max(6, length))
+
+
+def tokens(seed, dtype=mx.float32, batch=2, heads=4):
+    return normals(seed, dtype)(batch, 3, heads, 10)
+
+
+# Each call has its own x, as a program may write to it.
+
+
+@known.probe()
+def rope_from_0(program):
+    return tuple(program(10, paces(), 1.0, pairing)(tokens(21)) for pairing in (False, True))
+
+
+@known.probe()
+def rope_from_4(program):
+    return tuple(program(10, paces(), 1.0, pairing)(tokens(22), slice(4, 7)) for pairing in (False, True))
+
+
+@known.probe()
+def rope_a_number(program):
+    return program(10, paces())(tokens(29), 5)
+
+
+@known.probe()
+def rope_rows_apart(program):
+    return program(10, paces())(tokens(23, batch=3), [slice(5, 8), slice(2, 5), slice(6, 9)])
+
+
+@known.probe()
+def rope_sharper(program):
+    return program(10, paces(), 1.4)(tokens(24), slice(4, 7))
+
+
+@known.probe()
+def rope_by_length(program):
+    return program(10, by_length)(tokens(25), slice(9, 12))
+
+
+@known.probe()
+def rope_by_each_rows_length(program):
+    return program(10, by_length)(tokens(26), [slice(17, 20), slice(7, 10)])
+
+
+@known.probe()
+def rope_by_length_again(program):
+    layer = program(10, by_length)
+    return layer(tokens(30), slice(6, 9)), layer(tokens(30), slice(30, 33)), layer(tokens(30))
+
+
+@known.probe(mx.float16)
+def rope_half(program):
+    return program(10, paces())(tokens(27, mx.float16), slice(1, 4))
+
+
+@known.probe(mx.bfloat16)
+def rope_far(program):
+    return program(10, paces())(tokens(28, mx.bfloat16), slice(700, 703))
+
+
+@known.probe()
+def rope_as_many_heads_as_tokens(program):
+    return program(10, paces())(tokens(31, heads=3))
+
+
+@known.sized("512 tokens, 16 heads, D 128, float32")
+def sized(program):
+    x, rope = normals(1)(1, 512, 16, 128), program(128, mx.array(0.9 ** np.arange(64, dtype=np.float32)))
+    return lambda: rope(x, 1000)
+
+
+COS = "mx.cos(angles) * self.attention_factor"
+SIN = "mx.sin(angles) * self.attention_factor"
+PACE = "paces = self.frequencies if isinstance(self.frequencies, mx.array) else self.frequencies(row.stop)"
+ANGLES = "mx.arange(row.start, row.stop, dtype=mx.float32)[:, None] * paces"
+
+known.change(
+    "attention-factor-ignored",
+    (COS, "mx.cos(angles)"),
+    (SIN, "mx.sin(angles)"),
+    fact="the attention factor is not used",
+    question="Where does `attention_factor` go?",
+)
+known.change(
+    "attention-factor-on-cosines",
+    (SIN, "mx.sin(angles)"),
+    fact="the cosines are multiplied by the attention factor, and the sines are not",
+    question="How long should a turned vector be, beside what it was?",
+)
+known.change(
+    "attention-factor-twice",
+    (COS, "mx.cos(angles) * self.attention_factor**2"),
+    (SIN, "mx.sin(angles) * self.attention_factor**2"),
+    fact="the attention factor is there twice: squared",
+    question="A query and a key are each multiplied once. How often does their score then have the factor?",
+)
+known.change(
+    "attention-factor-divides",
+    (COS, "mx.cos(angles) / self.attention_factor"),
+    (SIN, "mx.sin(angles) / self.attention_factor"),
+    fact="the vectors are divided by the attention factor",
+    question="With a factor of 1.4, should a turned vector be longer or shorter than x?",
+)
+known.change(
+    "attention-factor-on-angles",
+    (COS, "mx.cos(angles * self.attention_factor)"),
+    (SIN, "mx.sin(angles * self.attention_factor)"),
+    fact="the attention factor multiplies the angles, so that the vectors are turned further",
+    question="Does the factor say how far a vector turns, or how long it is?",
+)
+known.change(
+    "paces-taken-for-inverses",
+    (ANGLES, "mx.arange(row.start, row.stop, dtype=mx.float32)[:, None] / paces"),
+    fact="positions are divided by the paces, as if these were their inverses",
+    question="How far does a pair with a pace of 0.06 turn in one step?",
+)
+known.change(
+    "length-of-the-call",
+    (PACE, PACE.replace("row.stop)", "row.stop - row.start)")),
+    fact="paces are asked for the number of tokens in this call, and not of all positions so far",
+    question="One token comes, behind 4,000 others. How long is the text?",
+)
+known.change(
+    "length-at-the-start",
+    (PACE, PACE.replace("row.stop)", "row.start)")),
+    fact="paces are asked for the number of positions before this call",
+    question="A prompt of 4,000 tokens comes, the first call. How long is the text after it?",
+)
+known.change(
+    "last-position-for-length",
+    (PACE, PACE.replace("row.stop)", "row.stop - 1)")),
+    fact="paces are asked for the last position, which is one less than the number of positions",
+    question="The last token is at position 11. How many positions are there?",
+)
+known.change(
+    "longest-row-for-all",
+    ("self._angles(row) for row in rows", "self._angles(row, max(r.stop for r in rows)) for row in rows"),
+    ("def _angles(self, row: slice)", "def _angles(self, row: slice, longest: int)"),
+    (PACE, PACE.replace("row.stop)", "longest)")),
+    fact="all rows have the paces of the longest one",
+    question="A short text shares a batch with a long one. What becomes of its answers if the long one ends?",
+)
+known.change(
+    "asked-once",
+    (
+        PACE,
+        "if not isinstance(self.frequencies, mx.array):\n"
+        "    self.frequencies = self.frequencies(row.stop)\n"
+        "paces = self.frequencies",
+    ),
+    fact="the paces for the first length are kept for all that follow",
+    question="The text has grown since the first call. Who asks for its new paces?",
+)
+known.change(
+    "offset-ignored",
+    ("first = 0 if offset is None else offset", "first = 0"),
+    fact="every sequence begins at position 0, whatever `offset` says",
+    question="A token that is generated later comes alone. How does your code know where it stands?",
+)
+known.change(
+    "first-row-for-all",
+    ("rows = one if isinstance(one, list) else [one]", "rows = one[:1] * batch if isinstance(one, list) else [one]"),
+    fact="all rows are turned by the first row's slice",
+    question="Two requests share a batch, one at position 17 and one at position 7. What is row 1 turned by?",
+)
+known.change(
+    "pairings-exchanged",
+    (
+        "self.attention_factor, self.traditional = attention_factor, traditional",
+        "self.attention_factor, self.traditional = attention_factor, not traditional",
+    ),
+    fact="traditional means the opposite: True pairs the halves, False the neighbours",
+    question="For D = 10 and traditional=False, which feature is the partner of feature 0?",
+)
+known.change(
+    "turned-backwards",
+    (SIN, "-mx.sin(angles) * self.attention_factor"),
+    fact="every pair is turned by minus its angle",
+    question="(1, 0) turned by a quarter of a full circle is (0, 1). What does your code make of it?",
+)
+known.change(
+    "heads-turned",
+    (
+        "self._angles(row) for row in rows])[:, :, None, :]",
+        "self._angles(slice(row.start, row.start + x.shape[2])) for row in rows])[:, None]",
+    ),
+    fact="the angle depends on the number of the head instead of the token's position",
+    question="x is N x L x H x D. Along which of its axes do positions run?",
+)
+known.change(
+    "angles-in-the-input's-dtype",
+    ("for row in rows])[:, :, None, :]", "for row in rows])[:, :, None, :].astype(x.dtype)"),
+    fact="the angles are rounded to x's dtype before their sines and cosines are taken",
+    question="Which numbers around 700 can bfloat16 hold?",
+)
+known.change(
+    "float32-result",
+    ("y.astype(x.dtype)", "y"),
+    fact="the result is left in float32 although x is not",
+    question="float16 times float32 is float32. Who brings it back?",
+)
+
+
+@known.accepted("complex numbers")
+class ByComplexNumbers:
+    def __init__(self, dims, frequencies, attention_factor=1.0, traditional=False):
+        if dims % 2 or (not callable(frequencies) and frequencies.shape != (dims // 2,)):
+            raise ValueError("dims or frequencies")
+        self.dims, self.traditional, self.factor = dims, traditional, attention_factor
+        self.paces = frequencies if callable(frequencies) else lambda length: frequencies
+
+    def __call__(self, x, offset=None):
+        batch, length, _, dims = x.shape
+        if offset is None:
+            offset = 0
+        if isinstance(offset, int):
+            offset = slice(offset, offset + length)
+        rows = offset if isinstance(offset, list) else [offset] * batch
+        if dims != self.dims or len(rows) != batch:
+            raise ValueError("shape")
+        if any(row.start < 0 or row.stop - row.start != length for row in rows):
+            raise ValueError("positions")
+        angles = mx.stack([mx.outer(mx.arange(row.start, row.stop), self.paces(row.stop)) for row in rows])
+        both = mx.unflatten(x.astype(mx.float32), -1, (dims // 2, 2) if self.traditional else (2, dims // 2))
+        a, b = (both[..., 0], both[..., 1]) if self.traditional else (both[..., 0, :], both[..., 1, :])
+        turned = (a + 1j * b) * (self.factor * (mx.cos(angles) + 1j * mx.sin(angles)))[:, :, None]
+        y = mx.stack([mx.real(turned), mx.imag(turned)], axis=-1 if self.traditional else -2)
+        return y.reshape(x.shape).astype(x.dtype)
+
+
+@known.accepted("row by row, on the solution's refusals")
+class RowByRow:
+    def __init__(self, dims, frequencies, attention_factor=1.0, traditional=False):
+        self.solution = ScaledRoPE(dims, frequencies, 1.0, traditional)
+        self.factor = attention_factor
+
+    def __call__(self, x, offset=None):
+        wide = x.astype(mx.float32) * self.factor
+        if not isinstance(offset, list) or len(offset) != len(x):
+            return self.solution(wide, offset).astype(x.dtype)
+        rows = [self.solution(wide[n : n + 1], row) for n, row in enumerate(offset)]
+        return mx.concatenate(rows).astype(x.dtype)
