@@ -77,7 +77,7 @@ def test_its_own_class_and_function_are_what_runs(monkeypatch: pytest.MonkeyPatc
         made_by = vars(importlib.import_module(f"{SOLUTION_NAME}.{stage.model.module}"))[stage.model.name]
         assert isinstance(engine.model, typing.get_type_hints(made_by).get("return", made_by))
     missing = dataclasses.replace(FIRST, model=Target("qwen3", "Quick"))
-    monkeypatch.setattr(stages, "choose", lambda name, solution: missing)
+    monkeypatch.setattr(stages, "choose", lambda *typed: missing)
     with pytest.raises(LearnerError, match=r"qwen3\.py defines no Quick"):
         load_engine(None, solution=True, dtype="float32")
 

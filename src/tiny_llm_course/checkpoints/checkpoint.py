@@ -11,8 +11,8 @@ import mlx.core as mx
 
 from ..course.registry import UsageError
 from .files import read_json, read_text
-from .measures import LARGEST_NUMBER, axes_of_weights, check_config, check_layers
-from .weights import open_weights, read_weights
+from .measures import LARGEST_NUMBER, STACKED, axes_of_weights, check_config, check_layers
+from .weights import open_weights, read_weights, with_stacked
 
 NORMAL_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 # What a generation_config.json calls the arguments of `make_sampler`.
@@ -31,13 +31,31 @@ class Checkpoint:
 
     folder: Path
     config: dict[str, Any]  # config.json
-    weights: dict[str, mx.array]  # by the names in the files, dequantized unless they were to stay packed
+    # By the names in the files, dequantized unless they were to stay packed. Experts are stacked, as mlx-lm stores them.
+    weights: dict[str, mx.array]
     tokenizer: Path  # tokenizer.json
     hidden_ids: frozenset[int]  # marks for the model, and rows of its embedding that no token has: they show as nothing
     chat_template: str | None
     special_tokens: dict[str, str]  # by the names that chat templates use: eos_token, ...
     eos_ids: tuple[int, ...]
     sampling: dict[str, float]  # what generation_config.json recommends, as `make_sampler` calls it
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The contents of a folder's config.json.
+
+    Raises:
+        UsageError: there is no such folder or file, or it asks for what no engine of the course has.
+    """
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise UsageError(f"{folder} {what}; expected a checkpoint's folder, with config.json and *.safetensors")
+    file = folder / "config.json"
+    config = read_json(file)
+    if config.get("num_experts") is None and "num_local_experts" in config:  # as transformers 5 writes it
+        config["num_experts"] = config["num_local_experts"]
+    check_config(file, config)
+    return config
 
 
 def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None, packed: bool = False) -> Checkpoint:
@@ -50,15 +68,11 @@ def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None, packed: bool = 
     Raises:
         UsageError: a file is missing, damaged, or does not fit the others.
     """
-    if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "does not exist"
-        raise UsageError(f"{folder} {what}; expected a checkpoint's folder, with config.json and *.safetensors")
-    config_file, tokenizer = folder / "config.json", folder / "tokenizer.json"
-    config = read_json(config_file)
-    check_config(config_file, config)
+    config, tokenizer = read_config(folder), folder / "tokenizer.json"
     stored = open_weights(folder)
-    check_layers(config_file, config, stored)
-    weights = read_weights(folder, stored, axes_of_weights(config), config.get("quantization"), dtype, packed)
+    check_layers(folder / "config.json", config, stored)
+    wanted = axes_of_weights(config, stored)
+    weights = read_weights(folder, stored, wanted, config.get("quantization"), dtype, packed)
     ids, hidden = _tokens(tokenizer, config["vocab_size"])  # as many as the embedding has rows
     settings = read_json(folder / "tokenizer_config.json", required=False)
     special_tokens = _special_tokens(settings)
@@ -67,7 +81,7 @@ def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None, packed: bool = 
     return Checkpoint(
         folder,
         config,
-        weights,
+        with_stacked(weights, STACKED),
         tokenizer,
         hidden,
         _chat_template(folder, settings),

@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 
 from ..course.findings import shortened
 from ..course.registry import UsageError
+from .beyond import check_beyond, is_sparse
 
 # As config.json names them. The learner's package knows the same.
-ARCHITECTURES = {"qwen3": "Qwen3", "qwen2": "Qwen2 and Qwen2.5"}
+ARCHITECTURES = {"qwen3": "Qwen3", "qwen2": "Qwen2 and Qwen2.5", "qwen3_moe": "Qwen3-MoE", "mistral": "Mistral"}
+BIASES = ("qwen2",)  # of queries, keys and values
+NORMS = ("qwen3", "qwen3_moe")  # of each head's queries and keys
 WHOLE = (
     "hidden_size",
     "num_hidden_layers",
@@ -27,6 +30,7 @@ OPTIONAL = ("num_key_value_heads", "head_dim")
 LARGEST_NUMBER = 1 << 62  # MLX takes no larger ones
 # No weight says how long a text may be, and RoPE's tables grow with it. Qwen's longest is a million tokens.
 LONGEST = 1 << 21
+STACKED = "switch_mlp"  # what mlx-lm calls all experts of a layer, stacked
 
 
 class Measure(NamedTuple):
@@ -64,6 +68,7 @@ def check_config(file: Path, config: dict[str, Any]) -> None:
         raise UsageError(f"{file} has heads of {dims} numbers, expected an even number: RoPE turns pairs")
     if (longest := config["max_position_embeddings"]) > LONGEST:
         raise UsageError(f"{file} has max_position_embeddings = {longest}, expected at most {LONGEST}")
+    check_beyond(file, config)
 
 
 def _heads(config: dict[str, Any]) -> tuple[int, int, int]:
@@ -84,8 +89,11 @@ def check_layers(file: Path, config: dict[str, Any], weights: Collection[str]) -
         raise UsageError(f"{file} has num_hidden_layers = {wanted}, but the weights are those of {len(stored)}")
 
 
-def axes_of_weights(config: dict[str, Any]) -> Iterator[tuple[str, Axes]]:
-    """The name of every weight of a model with this config, and the measures of its axes."""
+def axes_of_weights(config: dict[str, Any], stored: Collection[str]) -> Iterator[tuple[str, Axes]]:
+    """The name of every weight of a model with this config, and the measures of its axes.
+
+    Experts are stored stacked (MLX's form) or one by one (the Hub's): the names that are `stored` say which.
+    """
     heads, kv_heads, dims = _heads(config)
     vocabulary, hidden, width = (
         Measure(name, config[name]) for name in ("vocab_size", "hidden_size", "intermediate_size")
@@ -104,21 +112,39 @@ def axes_of_weights(config: dict[str, Any]) -> Iterator[tuple[str, Axes]]:
         "self_attn.k_proj.weight": (keys, hidden),
         "self_attn.v_proj.weight": (keys, hidden),
         "self_attn.o_proj.weight": (hidden, queries),
-        "mlp.gate_proj.weight": (width, hidden),
-        "mlp.up_proj.weight": (width, hidden),
-        "mlp.down_proj.weight": (hidden, width),
     }
-    if config["model_type"] == "qwen3":
+    if config["model_type"] in NORMS:
         layer |= {"self_attn.q_norm.weight": (head,), "self_attn.k_norm.weight": (head,)}
-    else:
+    if config["model_type"] in BIASES:
         layer |= {
             "self_attn.q_proj.bias": (queries,),
             "self_attn.k_proj.bias": (keys,),
             "self_attn.v_proj.bias": (keys,),
         }
     for number in range(config["num_hidden_layers"]):
-        for name, axes in layer.items():
-            yield f"model.layers.{number}.{name}", axes
+        prefix = f"model.layers.{number}."
+        mlp = _experts(config, f"{prefix}mlp.", stored) if is_sparse(config, number) else _mlp(width, hidden)
+        for name, axes in (layer | mlp).items():
+            yield f"{prefix}{name}", axes
+
+
+def _mlp(width: Measure, hidden: Measure, name: str = "mlp") -> dict[str, Axes]:
+    shapes = {"gate": (width, hidden), "up": (width, hidden), "down": (hidden, width)}
+    return {f"{name}.{part}_proj.weight": axes for part, axes in shapes.items()}
+
+
+def _experts(config: dict[str, Any], prefix: str, stored: Collection[str]) -> dict[str, Axes]:
+    experts, hidden, width = (
+        Measure(name, config[name]) for name in ("num_experts", "hidden_size", "moe_intermediate_size")
+    )
+    router: dict[str, Axes] = {"mlp.gate.weight": (experts, hidden)}
+    if f"{prefix}{STACKED}.gate_proj.weight" in stored:
+        return router | {name: (experts, *axes) for name, axes in _mlp(width, hidden, f"mlp.{STACKED}").items()}
+    # As many as there are, at most: a config may say billions.
+    there = len({name.removeprefix(prefix).split(".")[1] for name in stored if name.startswith(f"{prefix}experts.")})
+    for number in range(min(experts.size, there + 1)):
+        router |= _mlp(width, hidden, f"mlp.experts.{number}")
+    return router
 
 
 def _check_supported(file: Path, config: dict[str, Any]) -> None:
@@ -127,18 +153,10 @@ def _check_supported(file: Path, config: dict[str, Any]) -> None:
     if not isinstance(kind, str) or kind not in ARCHITECTURES:
         known = ", ".join(f"{name!r} ({what})" for name, what in ARCHITECTURES.items())
         raise UsageError(f"{file} says model_type {kind!r}, known are {known}")
-    for name in ("rope_scaling", "rope_parameters"):
-        table = config.get(name) or {}
-        rope = table.get("rope_type", table.get("type", "default")) if isinstance(table, dict) else table
-        if rope != "default":
-            raise UsageError(f"{file} asks for {name} of type {rope!r}, but this engine has RoPE without scaling only")
-    layers = config.get("layer_types")
-    if config.get("use_sliding_window") or (isinstance(layers, list) and "sliding_attention" in layers):
-        raise UsageError(f"{file} asks for a sliding window, but this engine has full attention only")
     if (activation := config.get("hidden_act") or "silu") != "silu":
         raise UsageError(f"{file} says hidden_act {activation!r}, but this engine has 'silu' only")
-    if kind == "qwen3" and config.get("attention_bias"):
-        raise UsageError(f"{file} says attention_bias true, but this engine's Qwen3 has no biases")
+    if kind not in BIASES and config.get("attention_bias"):
+        raise UsageError(f"{file} says attention_bias true, but this engine's {ARCHITECTURES[kind]} has no biases")
     quantization = config.get("quantization_config")
     if not config.get("quantization") and quantization:
         method = quantization.get("quant_method") if isinstance(quantization, dict) else quantization

@@ -1,6 +1,7 @@
 """Reading a checkpoint's safetensors files: one or many, plain or quantized by MLX."""
 
 import json
+import re
 import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from .files import must_be_file, read_json
 from .measures import Axes
 
 DTYPES = (mx.float32, mx.float16, mx.bfloat16)
+EXPERT = re.compile(r"(.*\.mlp\.)experts\.(\d+)(\..*)")
 LONGEST_HEADER = 100_000_000  # bytes, which is the form's own limit
 
 
@@ -78,6 +80,18 @@ def read_weights(
             layer = name.removesuffix(".weight")
             weights |= {f"{layer}.{part}": stored[f"{layer}.{part}"].array for part in ("weight", "scales", "biases")}
     return weights
+
+
+def with_stacked(weights: dict[str, mx.array], name: str) -> dict[str, mx.array]:
+    """The same weights, those of a layer's experts stacked: `mlp.experts.3.up_proj.weight` is in `mlp.NAME.up_proj`."""
+    kept: dict[str, mx.array] = {}
+    apart: dict[str, dict[int, mx.array]] = {}
+    for key, weight in weights.items():
+        if found := EXPERT.fullmatch(key):
+            apart.setdefault(f"{found[1]}{name}{found[3]}", {})[int(found[2])] = weight
+        else:
+            kept[key] = weight
+    return kept | {key: mx.stack([each[number] for number in sorted(each)]) for key, each in apart.items()}
 
 
 def _all_alike(folder: Path, stored: Mapping[str, Stored], quantization: Any) -> bool:

@@ -21,6 +21,12 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
                 "--model",
                 help="A checkpoint's folder or Hub id (default: models/tiny-qwen3, which comes with the course).",
             ),
+            click.option(
+                "--window", type=click.IntRange(min=1), help="Let every layer see so many tokens only (day 3 of week 4)."
+            ),
+            click.option(
+                "--sinks", type=click.IntRange(min=0), help="First tokens of the text that a window has besides."
+            ),
             click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="Of the weights."),
             click.option(
                 "--max-tokens", type=click.IntRange(min=1), help="Default: 256, or what a minute is enough for."
@@ -55,6 +61,8 @@ def generate(
     stage: str | None,
     model: str | None,
     dtype: str | None,
+    window: int | None,
+    sinks: int | None,
     max_tokens: int | None,
     mistake: str | None,
     **sampling: float | None,
@@ -71,13 +79,20 @@ def generate(
     if mistake is not None:
         from .mistake import generate_with
 
-        which = {"model": model, "solution": solution, "dtype": dtype, "stage": stage}
+        which = {
+            "model": model,
+            "solution": solution,
+            "dtype": dtype,
+            "stage": stage,
+            "window": window,
+            "sinks": sinks,
+        }
         typed = {name: value for name, value in ctx.params.items() if value is not None and value is not False}
         typed = {name: value for name, value in typed.items() if name not in ("prompt", "mistake")}
         return generate_with(mistake, PROMPT if prompt is None else prompt, which, max_tokens, settings, typed)
     if prompt is None:
         raise click.MissingParameter(ctx=ctx, param_type="argument", param_hint="'PROMPT'")
-    runner = engine.load_engine(model, solution, dtype, stage)
+    runner = engine.load_engine(model, solution, dtype, stage, window, sinks)
     return talk.generate(runner, prompt, max_tokens, settings)
 
 
@@ -88,6 +103,8 @@ def chat(
     stage: str | None,
     model: str | None,
     dtype: str | None,
+    window: int | None,
+    sinks: int | None,
     max_tokens: int | None,
     **sampling: float | None,
 ) -> int:
@@ -95,5 +112,5 @@ def chat(
     blas.load()
     from ..engine import engine, talk
 
-    runner = engine.load_engine(model, solution, dtype, stage)
+    runner = engine.load_engine(model, solution, dtype, stage, window, sinks)
     return talk.chat(runner, max_tokens, engine.Sampling(**sampling))  # type: ignore[arg-type]

@@ -50,12 +50,17 @@ def generate_with(
         return _line(prompt, mistake, {**typed, **more})
 
     mx.set_default_device(mx.cpu)  # in float32, as tasks are graded: the same story on every machine
-    task, stage, known, chosen = mistakes.chosen(mistake, engine["solution"], engine["stage"], again)
+    from ..checkpoints.beyond import beyond
+    from ..engine.engine import configured, prepared
+
+    _, config = configured(engine["model"], engine["window"], engine["sinks"])
+    task, stage, known, chosen = mistakes.chosen(
+        mistake, engine["solution"], engine["stage"], again, beyond(config)
+    )
     if chosen is None:
         _list(task, known, again)
         return 0
     from ..engine import broken, talk
-    from ..engine.engine import prepared
 
     if sampling.seed is None:
         sampling = dataclasses.replace(sampling, seed=SEED)

@@ -158,6 +158,9 @@ class Stage:
     rereads: bool = False
     # Whether its model multiplies by packed weights: it takes a quantized checkpoint as it is, and packs another one.
     packed: bool = False
+    config: Target = Target("config", "ModelConfig")  # a class whose from_dict reads a config.json
+    # Of a config, new tokens, tokens before them and a Storage: what a step computes and moves. None: week 2's counts.
+    counts: Target | None = None
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,7 @@ class Week:
     title: str
     days: tuple[Day, ...]
     stages: tuple[Stage, ...] = ()
+    engines: tuple[Stage, ...] = ()  # for checkpoints that no stage takes: they are no step on the way to a faster one
     build: str = ""  # a program in the package, `extension/build.py`, that its tasks with a compiler need first
     calls: str = ""  # a function in the package, `kernels.native:run`, through which one kernel in C++ is called
     launches: str = ""  # the same for kernels in Metal, `metal.device:run`

@@ -96,6 +96,10 @@ class Course:
         """Every stage of the engine, the slowest first."""
         return tuple(stage for week in self.weeks for stage in week.stages)
 
+    def engines(self) -> tuple[Stage, ...]:
+        """Every engine for checkpoints that no stage takes."""
+        return tuple(engine for week in self.weeks for engine in week.engines)
+
     def tasks(self) -> tuple[Task, ...]:
         """Every task, in the order of the course."""
         return tuple(task for day in self.days() for task in day.tasks)
@@ -147,11 +151,11 @@ RUNS = ("build", "calls", "launches")
 
 def _week(table: dict[str, Any]) -> Week:
     number = table["number"]
-    stages = tuple(_stage(stage) for stage in table.get("stages", []))
+    stages, engines = (tuple(map(_stage, table.get(key, []))) for key in ("stages", "engines"))
     days = [_day(day, number) for day in table["days"]]
     if "open" in table:
         days.append(_open_task(table["open"], number, max((day.number for day in days), default=0) + 1))
-    return Week(number, table["title"], tuple(days), stages, **{key: table.get(key, "") for key in RUNS})
+    return Week(number, table["title"], tuple(days), stages, engines, **{key: table.get(key, "") for key in RUNS})
 
 
 def _stage(table: dict[str, Any]) -> Stage:
@@ -164,6 +168,8 @@ def _stage(table: dict[str, Any]) -> Stage:
         requires=tuple(table.get("requires", ())),
         rereads=table.get("rereads", Stage.rereads),
         packed=table.get("packed", Stage.packed),
+        config=Target.parse(table.get("config", str(Stage.config))),
+        counts=Target.parse(table["counts"]) if "counts" in table else None,
     )
 
 

@@ -22,9 +22,9 @@ YES_NO = "true or false"
 
 NO_KEYS: Keys = {}
 WEEK_KEYS = {"number": NUMBER, "title": STRING, "days": TABLES}
-WEEK_OPTIONS = {"stages": TABLES, "build": STRING, "calls": STRING, "launches": STRING, "open": TABLE}
+WEEK_OPTIONS = {"stages": TABLES, "engines": TABLES, "build": STRING, "calls": STRING, "launches": STRING, "open": TABLE}
 STAGE_KEYS = {"name": STRING, "title": STRING, "model": STRING, "generate": STRING, "needs": STRINGS}
-STAGE_OPTIONS = {"requires": STRINGS, "rereads": YES_NO, "packed": YES_NO}
+STAGE_OPTIONS = {"requires": STRINGS, "rereads": YES_NO, "packed": YES_NO, "config": STRING, "counts": STRING}
 DAY_KEYS = {"number": NUMBER, "title": STRING, "chapter": STRING, "tasks": TABLES}
 TASK_KEYS = {
     "id": STRING,
@@ -83,7 +83,8 @@ def check_registry(weeks: Sequence[Table]) -> None:
     _check_limits(tasks)
     _check_targets(tasks)
     _check_boxes(weeks)
-    _check_stages([stage for week in weeks for stage in week.get("stages", [])], {task["id"] for task in tasks})
+    stages = [stage for key in ("stages", "engines") for week in weeks for stage in week.get(key, [])]
+    _check_stages(stages, {task["id"] for task in tasks})
 
 
 def _check_keys(table: Table, wanted: Keys, place: str, optional: Keys = NO_KEYS) -> None:
@@ -113,8 +114,8 @@ def _check_stages(stages: list[Table], tasks: set[str]) -> None:
         place = f"stage {stage.get('name', i)}"
         _check_keys(stage, STAGE_KEYS, place, STAGE_OPTIONS)
         _check_requires(stage, place)
-        for key in ("model", "generate"):
-            if not PYTHON.fullmatch(stage[key]):
+        for key in ("model", "generate", "config", "counts"):
+            if not PYTHON.fullmatch(stage.get(key, "module:name")):
                 raise ValueError(f"{place}: {key!r} is {stage[key]!r}, which is not module:name")
         if unknown := [need for need in stage["needs"] if need not in tasks]:
             raise ValueError(f"{place}: 'needs' names {unknown[0]}, which does not exist")

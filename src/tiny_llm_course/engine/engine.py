@@ -13,7 +13,8 @@ from typing import Any
 
 import mlx.core as mx
 
-from ..checkpoints.checkpoint import Checkpoint, load_checkpoint
+from ..checkpoints.beyond import beyond, narrowed
+from ..checkpoints.checkpoint import Checkpoint, load_checkpoint, read_config
 from ..course.nouns import Target
 from ..course.registry import UsageError, load_course, with_commands
 from ..grading.build import must_be_built
@@ -69,7 +70,7 @@ class Engine:
             LearnerError: the learner's code is not finished, or failed.
             UsageError: the checkpoint does not suit it, or there is no such stage.
         """
-        self.stage = stages.choose(stage, solution)
+        self.stage = stages.choose(stage, solution, beyond(checkpoint.config))
         self.checkpoint = checkpoint
         self.package = SOLUTION if solution else LEARNER
         self.borrowed = () if solution else progress.borrowed_tasks()
@@ -83,7 +84,7 @@ class Engine:
             sys.path.insert(0, str(LEARNER.parent))  # this checkout's, whatever else is installed
             borrowing.install(self.borrowed)
         with self.learners_code():
-            config = self._part("config", "ModelConfig").from_dict(checkpoint.config)
+            config = self._target(self.stage.config).from_dict(checkpoint.config)
             self.context_length: int = config.max_position_embeddings
             self.model = self._target(self.stage.model)(config, checkpoint.weights)
             self.tokenizer = self._part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
@@ -220,19 +221,53 @@ def _text(piece: Any) -> str:
     return piece
 
 
-def load_engine(model: str | None, solution: bool, dtype: str | None, stage: str | None = None) -> Engine:
+def load_engine(
+    model: str | None,
+    solution: bool,
+    dtype: str | None,
+    stage: str | None = None,
+    window: int | None = None,
+    sinks: int | None = None,
+) -> Engine:
     """The engine for a folder, a Hub id, or the embedded model.
+
+    Args:
+        model: which; None for the embedded one.
+        solution: whether ours runs it.
+        dtype: of the weights; None for what suits the device.
+        stage: its name; None for the furthest.
+        window: tokens that each layer sees, whatever the checkpoint says; None for what it says.
+        sinks: first tokens that a window has besides; None for what the checkpoint says.
 
     Raises:
         UsageError: there is no such model or stage, or the model cannot be read.
     """
-    return prepared(model, solution, dtype, stage)()
+    return prepared(model, solution, dtype, stage, window, sinks)()
 
 
-def prepared(model: str | None, solution: bool, dtype: str | None, stage: str | None = None) -> Callable[[], Engine]:
+def prepared(
+    model: str | None,
+    solution: bool,
+    dtype: str | None,
+    stage: str | None = None,
+    window: int | None = None,
+    sinks: int | None = None,
+) -> Callable[[], Engine]:
     """What builds that engine, from a checkpoint that is read once."""
+    folder, config = configured(model, window, sinks)
+    chosen = stages.choose(stage, solution, beyond(config))
+    checkpoint = dataclasses.replace(read_model(folder, dtype, chosen.packed), config=config)
+    return partial(Engine, checkpoint, solution, stage)
+
+
+def configured(model: str | None, window: int | None = None, sinks: int | None = None) -> tuple[Path, dict[str, Any]]:
+    """The folder of a model, and its config.json with what is to be other than it says.
+
+    Raises:
+        UsageError: there is no such model, or no engine of the course takes it.
+    """
     folder = find_model(model)
-    return partial(Engine, read_model(folder, dtype, stages.choose(stage, solution).packed), solution, stage)
+    return folder, narrowed(folder / "config.json", read_config(folder), window, sinks)
 
 
 def read_model(folder: Path, dtype: str | None, packed: bool) -> Checkpoint:

@@ -48,18 +48,19 @@ def _behind(*targets: Target) -> frozenset[str]:
 
 
 def chosen(
-    wanted: str, solution: bool, stage: str | None, again: Again
+    wanted: str, solution: bool, stage: str | None, again: Again, asked: str = ""
 ) -> tuple[Task, Stage, Variants, Variant | None]:
     """The task of "1.1.2" or "1.1.2:no-scale", its known programs, and the mistake; None if it is not named.
 
     The stage is the one that was typed, or else the first that uses the task: its story stays when faster ones come.
+    Where the checkpoint asks for what no stage has, in the words of `asked`, it is the engine that takes it.
 
     Raises:
         LearnerError: the task has not passed, and it is the learner's engine.
         UsageError: there is no such task or mistake, or the engine does not use the task.
     """
     id, _, name = wanted.partition(":")
-    possible = [stages.choose(stage, solution)] if stage else stages.runnable(solution)
+    possible = [stages.choose(stage, solution, asked)] if stage or asked else stages.runnable(solution)
     used = frozenset[str]().union(*map(in_engine, possible))
     task = one_task([id] if id else [], "generate --mistake", lambda task: task.id in used)
     if task.id not in used:

@@ -6,24 +6,34 @@ from ..course.requirements import in_words, missing
 from ..learner import progress
 
 
-def choose(name: str | None, solution: bool) -> Stage:
+def choose(name: str | None, solution: bool, beyond: str = "") -> Stage:
     """The stage of a name; without one the last that this machine runs and, for the learner, whose tasks have passed.
 
     A borrowed task counts as passed. Where none has got so far, it is the first: running it says what is missing.
 
+    Args:
+        name: what was typed, also that of an engine for what no stage takes; None for nothing.
+        solution: whether it is ours.
+        beyond: what the checkpoint asks for that no stage has, in words: then it is an engine that takes it.
+
     Raises:
-        UsageError: there is no such stage, or this machine has not what it needs.
+        UsageError: there is no such stage, it does not take the checkpoint, or this machine has not what it needs.
     """
-    stages = load_course().stages()
-    if name is not None:
-        known = {stage.name: stage for stage in stages}
-        if name not in known:
-            listed = ", ".join(f"{stage.name} ({stage.title})" for stage in stages)
-            raise UsageError(f"There is no stage {name!r}. There is: {listed}.")
-        if absent := missing(known[name].requires):
-            raise UsageError(f"The stage {name} cannot run here: it needs {in_words(absent)}.")
-        return known[name]
-    return runnable(solution)[-1]
+    stages, engines = load_course().stages(), load_course().engines()
+    known = {stage.name: stage for stage in (*stages, *engines)}
+    if name is not None and name not in known:
+        listed = ", ".join(f"{stage.name} ({stage.title})" for stage in known.values())
+        raise UsageError(f"There is no stage {name!r}. There is: {listed}.")
+    if beyond and not engines:
+        raise UsageError(f"The checkpoint asks for {beyond}, but no stage has that yet.")
+    if beyond and name in {stage.name for stage in stages}:
+        raise UsageError(f"The checkpoint asks for {beyond}, which the stage {name} has not got. Leave --stage out.")
+    if name is None and not beyond:
+        return runnable(solution)[-1]
+    chosen = known[name] if name is not None else engines[0]
+    if absent := missing(chosen.requires):
+        raise UsageError(f"The stage {chosen.name} cannot run here: it needs {in_words(absent)}.")
+    return chosen
 
 
 def runnable(solution: bool) -> list[Stage]:

@@ -10,12 +10,13 @@ import io
 import statistics
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any
 
 from ..engine.engine import Engine
 from ..paths import EMBEDDED_MODEL, ROOT
-from ..programs.packages import load_solution
+from ..programs.packages import SOLUTION_NAME, load_solution, program
 from .limits import limits
 from .machine import machine
 from .storage import kept
@@ -26,6 +27,8 @@ DECODES = (64, 256)  # tokens before those that are written
 WRITTEN = 8  # tokens after such a prompt
 BUDGET = 8.0  # seconds; what is begun is brought to its end
 ROUNDS = 9  # at most
+
+Count = Callable[[int, int], tuple[int, int]]  # new tokens, and tokens before them -> operations and bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,16 +49,13 @@ def measure(engine: Engine, quick: bool = False) -> dict[str, Any]:
     prefills, decodes = (PREFILLS[:2], DECODES[:0]) if quick else (PREFILLS, DECODES)
     taken = _steps(engine, prefills, decodes, 1 if quick else ROUNDS)
     machine_limits = limits(quick)
-    config, storage = accounted(engine)
-    from tiny_llm_solution.measure.accounting import flops, traffic
+    count, storage = counts(engine)
     from tiny_llm_solution.measure.roofline import Roofline
-    from tiny_llm_solution.measure.step import Step
 
     roofline = Roofline(machine_limits.bandwidth, machine_limits.rate)
     rows = []
     for kind, seconds in taken.items():
-        step = Step(config, kind.length, kind.offset)
-        computed, moved = flops(step).total, traffic(step, storage).total
+        computed, moved = count(kind.length, kind.offset)
         reached = roofline.reached(computed, moved, seconds)
         rows.append(
             {
@@ -126,14 +126,24 @@ def _times(engine: Engine, prompt: list[int], count: int) -> list[float]:
     return times
 
 
-def accounted(engine: Engine) -> tuple[Any, Any]:
-    """What the solution's accounting asks for: the model's config, and the storage of its weights."""
+def counts(engine: Engine) -> tuple[Count, Any]:
+    """What a step of an engine computes and moves, by the solution's accounting, and the storage of its weights."""
     load_solution()
-    from tiny_llm_solution.config import ModelConfig
-    from tiny_llm_solution.measure.step import Storage
+    from tiny_llm_solution.measure.accounting import flops, traffic
+    from tiny_llm_solution.measure.step import Step, Storage
 
-    config = ModelConfig.from_dict(engine.checkpoint.config)
-    return config, Storage(*kept(engine.model, config.hidden_size, config.vocab_size))
+    entries, stage = engine.checkpoint.config, engine.stage
+    storage = Storage(*kept(engine.model, entries["hidden_size"], entries["vocab_size"]))
+    config = program(stage.config, SOLUTION_NAME).from_dict(entries)
+    if stage.counts:
+        counted = program(stage.counts, SOLUTION_NAME)
+        return lambda length, offset: counted(config, length, offset, storage), storage
+
+    def count(length: int, offset: int) -> tuple[int, int]:
+        step = Step(config, length, offset)
+        return flops(step).total, traffic(step, storage).total
+
+    return count, storage
 
 
 def name_of(engine: Engine) -> str:

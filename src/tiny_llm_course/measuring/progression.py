@@ -8,6 +8,7 @@ import datetime
 import io
 import json
 import math
+import shlex
 import statistics
 import sys
 import time
@@ -15,13 +16,14 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, redirect_stdout
 from typing import Any
 
-from ..checkpoints.checkpoint import Checkpoint
-from ..course.registry import load_course, with_commands
+from ..checkpoints.beyond import beyond
+from ..checkpoints.checkpoint import Checkpoint, read_config
+from ..course.registry import UsageError, load_course, with_commands
 from ..engine.engine import Engine, find_model, read_model
 from ..engine.stages import lacking, undone
 from ..paths import EMBEDDED_MODEL, ROOT
 from ..programs.packages import LearnerError
-from .engine_speed import accounted, in_words, name_of
+from .engine_speed import counts, in_words, name_of
 from .limits import limits
 from .machine import machine
 from .peers import NotHere, Pace, Writer, llama_cpp, mlx_lm, paced
@@ -45,9 +47,12 @@ def measure(
     """What was found, as JSON has it: a row for each stage, each engine of others, and each limit.
 
     Raises:
-        UsageError: there is no such model.
+        UsageError: there is no such model, or no stage takes it.
         LearnerError: no stage runs.
     """
+    if asked := beyond(read_config(find_model(model))):
+        what = f"{model} asks for {asked}, which no stage has. Its engine by itself:"
+        raise UsageError(what, f"pdm run bench engine --model {shlex.quote(str(model))}")
     with ExitStack() as stack, redirect_stdout(io.StringIO()):
         engines, rows = _stages(model, solution, dtype)
         first = next(iter(engines.values()))
@@ -164,13 +169,10 @@ def _recorded(name: str, checkpoint: Checkpoint) -> Row:
 
 def _allowed(engines: Mapping[str, Engine], bandwidth: float, offset: int) -> list[Row]:
     """What memory allows with each way to keep the weights: the bytes of a step in the middle of the text, no more."""
-    from tiny_llm_solution.measure.accounting import traffic
-    from tiny_llm_solution.measure.step import Step
-
     rows: dict[str, Row] = {}
     for engine in engines.values():
-        config, storage = accounted(engine)
-        moved = traffic(Step(config, 1, offset), storage).total
+        count, storage = counts(engine)
+        _, moved = count(1, offset)
         name = f"memory, {storage.bits or 8 * storage.size} bits"
         about = f"{in_words(storage)}: {moved / 1e6:.3g} MB for each token"
         rows[name] = {"name": name, "kind": "limit", "about": about, "bytes": moved}

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
+from ..checkpoints.beyond import beyond
 from ..checkpoints.checkpoint import load_checkpoint
 from ..checkpoints.held_out import FILE, shipped_stories
 from ..course.places import name_of
@@ -97,7 +98,8 @@ def _check_teacher(recipe: Recipe, teacher: Path | None) -> None:
     if not learns:
         raise UsageError(f"The recipe {recipe.name} has teacher_share = 0, so a --teacher would teach nothing")
     config = load_checkpoint(teacher).config
-    if config["model_type"] != "qwen3" or not config.get("tie_word_embeddings") or "rope_theta" not in config:
+    plain = config["model_type"] == "qwen3" and not beyond(config)
+    if not plain or not config.get("tie_word_embeddings") or "rope_theta" not in config:
         raise UsageError(f"{teacher} is no teacher: expected a Qwen3 with tied embeddings, as `pdm run train` makes it")
     if config["max_position_embeddings"] < recipe.schedule.context:
         raise UsageError(f"{teacher} reads {config['max_position_embeddings']} tokens, fewer than the recipe's context")

@@ -1,0 +1,202 @@
+"""Known programs of task 4.3.1, the mask of a window."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.3.1")
+
+
+@known.probe()
+def window_square(program):
+    return program(7, 7, 3, 0, mx.float32), program(6, 6, 1, 0, mx.float32)
+
+
+@known.probe()
+def window_sinks(program):
+    return program(9, 9, 3, 2, mx.float32), program(8, 8, 2, 1, mx.float32)
+
+
+@known.probe()
+def window_fewer_queries(program):
+    return program(3, 9, 4, 0, mx.float32), program(2, 8, 2, 3, mx.float32), program(1, 5, 2, 0, mx.float32)
+
+
+@known.probe()
+def window_none(program):
+    return program(3, 5, None, 0, mx.float32), program(4, 4, None, 2, mx.float32)
+
+
+@known.probe()
+def window_longer_than_the_text(program):
+    return program(3, 5, 9, 1, mx.float32), program(4, 4, 4, 6, mx.float32)
+
+
+@known.probe(mx.float16)
+def window_half(program):
+    return program(3, 5, 2, 1, mx.float16), program(3, 5, 2, 1, mx.bfloat16)
+
+
+@known.probe()
+def window_refused(program):
+    """1 where a call is refused, 0 where it is not."""
+    found = []
+    for given in ((3, 2, 2, 0), (2, 4, 0, 0), (2, 4, 2, -1)):
+        try:
+            mx.eval(program(*given, mx.float32))
+            found.append(0)
+        except ValueError:
+            found.append(1)
+    return mx.array(found)
+
+
+@known.sized("L 2,048, S 2,048, window 512, sinks 4, float32")
+def sized(program):
+    return lambda: program(2048, 2048, 512, 4, mx.float32)
+
+
+WINDOW = "keys > queries - window"
+known.change(
+    "one-too-far",
+    (WINDOW, "keys >= queries - window"),
+    fact="a query sees as many keys as the window says before its own, which makes one too many",
+    question="With a window of 1, how many keys does a query see?",
+)
+known.change(
+    "one-too-few",
+    (WINDOW, "keys > queries - window + 1"),
+    fact="a query sees one key less than the window says",
+    question="With a window of 1, how many keys does a query see?",
+)
+known.change(
+    "upper-left",
+    ("mx.arange(S - L, S)", "mx.arange(L)"),
+    fact="the queries stand at the first L of the S positions",
+    question="Two new tokens join seven older ones. At which position is the first of the two?",
+)
+known.change(
+    "future-too",
+    ("seen = keys <= queries", "seen = keys < queries + (window or 1)"),
+    fact="the window reaches as far into the future as into the past",
+    question="May a query see a key that comes behind its own?",
+)
+known.change(
+    "not-itself",
+    ("seen = keys <= queries", "seen = keys < queries"),
+    fact="a query may not see its own position",
+    question="What may the very first token look at?",
+)
+known.change(
+    "no-window",
+    (f"({WINDOW}) | (keys < sinks)", "(keys >= 0)"),
+    fact="nothing but the future is hidden, however far back it is",
+    question="Which keys does a query see that are longer ago than the window?",
+)
+known.change(
+    "no-sinks",
+    (f"(({WINDOW}) | (keys < sinks))", f"({WINDOW})"),
+    fact="the sinks are hidden as soon as the window has left them",
+    question="At position 8, with a window of 3 and two sinks: how many keys are seen?",
+)
+known.change(
+    "one-sink-too-many",
+    ("keys < sinks)", "keys <= sinks)"),
+    fact="one key more than there are sinks is seen from everywhere",
+    question="Which positions have two sinks?",
+)
+known.change(
+    "sinks-count-in-the-window",
+    (WINDOW, "keys > queries - max(1, window - sinks)"),
+    fact="the sinks take their places from the window, which shrinks by as many",
+    question="With a window of 3 and two sinks, how many keys does a query see that is far behind?",
+)
+known.change(
+    "sinks-only",
+    (f"({WINDOW}) | (keys < sinks)", "(keys == queries) | (keys < sinks)"),
+    fact="a query sees itself and the sinks, and nothing else of its window",
+    question="Which keys does a query see without sinks and with a window of 3?",
+)
+known.change(
+    "sinks-from-the-future",
+    ("seen = seen & ((", "seen = (seen & ("),
+    fact="the sinks are seen by all queries, also by those that stand before them",
+    question="May the query at position 0 see a sink at position 1?",
+)
+known.change(
+    "sinks-follow-the-text",
+    ("keys < sinks", "keys < queries[0] - (window - 1) + sinks"),
+    fact="the sinks are the first keys that the first query of the call would see, and not the first of the text",
+    question="Where in the text are the sinks, and does that depend on the call?",
+)
+known.change(
+    "chunks",
+    (WINDOW, "keys // window == queries // window"),
+    fact="the text is cut into chunks as long as the window, and a query sees the keys of its own chunk",
+    question="Of a text cut at every third token, what does the first token behind a cut see? What should it?",
+)
+known.change(
+    "none-is-zero",
+    ("if window is not None:", "window = window or 1\nif window is not None:"),
+    fact="no window is taken for a window of one token",
+    question="Which keys does a query see if window is None?",
+)
+known.change(
+    "inverted",
+    ("0.0, -mx.inf", "-mx.inf, 0.0"),
+    fact="what may be seen is hidden, and what is hidden may be seen",
+    question="Which of the two numbers, 0 and -inf, leaves a score as it is?",
+)
+known.change(
+    "large-negative-number",
+    ("0.0, -mx.inf", "0.0, -1e9"),
+    fact="what is hidden holds -1e9, which only float16 rounds to -inf",
+    question="The docstring names the number that a hidden key holds. Is -1e9 that number in float32?",
+)
+known.change(
+    "always-float32",
+    (".astype(dtype)", ".astype(mx.float32)"),
+    fact="the mask is float32, whatever dtype is asked for",
+    question="What is dtype for?",
+)
+known.change(
+    "more-queries-than-keys",
+    ("if L > S:", "if L < 0:"),
+    fact="more queries than keys are taken",
+    question="Three queries and two keys: at which position is the first query?",
+)
+known.change(
+    "any-window",
+    ("if window is not None and window < 1:", "if window is not None and window < -99:"),
+    fact="a window of nothing is taken",
+    question="What does a query see whose window is 0?",
+)
+known.change(
+    "any-number-of-sinks",
+    ("if sinks < 0:", "if sinks < -99:"),
+    fact="a number of sinks below 0 is taken",
+    question="What are -1 sinks?",
+)
+
+
+@known.accepted("rows in NumPy, two triangles")
+def triangles(L, S, window, sinks=0, dtype=mx.float32):
+    import numpy as np
+
+    if L > S or sinks < 0 or (window is not None and window < 1):
+        raise ValueError(f"{L} queries, {S} keys, window {window}, sinks {sinks}")
+    lower = np.tril(np.ones((L, S)), S - L)
+    band = lower if window is None else np.triu(lower, S - L - window + 1)
+    band[:, :sinks] = lower[:, :sinks]
+    return mx.array(np.where(band == 1, 0.0, -np.inf).astype(np.float32)).astype(dtype)
+
+
+@known.accepted("by distances")
+def by_distances(L, S, window, sinks=0, dtype=mx.float32):
+    if L > S:
+        raise ValueError(f"L = {L} is more than S = {S}")
+    if sinks < 0 or (window is not None and window <= 0):
+        raise ValueError(f"window {window}, sinks {sinks}")
+    back = mx.arange(L)[:, None] + (S - L) - mx.arange(S)[None]
+    near = back < (S if window is None else window)
+    hidden = mx.logical_or(back < 0, mx.logical_not(mx.logical_or(near, mx.arange(S)[None] < sinks)))
+    return mx.where(hidden, mx.array(-mx.inf, dtype), mx.array(0.0, dtype))

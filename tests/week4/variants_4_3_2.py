@@ -1,0 +1,253 @@
+"""Known programs of task 4.3.2, which layers are local."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.3.2")
+WINDOW = {"num_hidden_layers": 6, "sliding_window": 9}
+
+
+def as_numbers(windows):
+    """A list of windows as an array, -1 for None."""
+    return mx.array([-1 if each is None else each for each in windows])
+
+
+def refusals(program, *configs):
+    """1 where a config is refused, 0 where it is not."""
+    found = []
+    for config in configs:
+        try:
+            program(config)
+            found.append(0)
+        except ValueError:
+            found.append(1)
+    return mx.array(found)
+
+
+@known.probe()
+def layers_qwen(program):
+    """On, off, and without a word."""
+    base = {**WINDOW, "model_type": "qwen3", "max_window_layers": 4}
+    switches = {"use_sliding_window": True}, {"use_sliding_window": False}, {}
+    return tuple(as_numbers(program({**base, **switch})) for switch in switches)
+
+
+@known.probe()
+def layers_qwen_by_default(program):
+    base = {"model_type": "qwen2", "sliding_window": 9, "use_sliding_window": True}
+    return as_numbers(program({**base, "num_hidden_layers": 31}))
+
+
+@known.probe()
+def layers_mixture(program):
+    base = {**WINDOW, "model_type": "qwen3_moe", "max_window_layers": 4}
+    return as_numbers(program({**base, "use_sliding_window": True})), as_numbers(program(base))
+
+
+@known.probe()
+def layers_patterns(program):
+    base = {**WINDOW, "num_hidden_layers": 13}
+    kinds = ("gemma2", "gemma3_text", "cohere2", "gpt_oss")
+    return tuple(as_numbers(program({**base, "model_type": kind})) for kind in kinds)
+
+
+@known.probe()
+def layers_pattern(program):
+    base = {**WINDOW, "model_type": "gemma3_text", "sliding_window_pattern": 3}
+    return as_numbers(program(base)), as_numbers(program({**WINDOW, "sliding_window_pattern": 2}))
+
+
+@known.probe()
+def layers_everywhere(program):
+    return as_numbers(program({**WINDOW, "model_type": "mistral"}))
+
+
+@known.probe()
+def layers_nowhere(program):
+    """No window, null, or off."""
+    found = [{"num_hidden_layers": 6}, {**WINDOW, "sliding_window": None}, {**WINDOW, "use_sliding_window": False}]
+    return tuple(as_numbers(program({**each, "model_type": "mistral"})) for each in found)
+
+
+@known.probe()
+def layers_words(program):
+    words = ["full_attention", "sliding_attention", "sliding_attention"] * 2
+    kinds = ("mistral", "gemma3_text", "qwen3")
+    switch = {"layer_types": words, "use_sliding_window": True}
+    return tuple(as_numbers(program({**WINDOW, "model_type": kind, **switch})) for kind in kinds)
+
+
+@known.probe()
+def layers_refused_windows(program):
+    return refusals(program, *({**WINDOW, "sliding_window": each} for each in (0, -2, "9", 2.5, True)))
+
+
+@known.probe()
+def layers_refused_counts(program):
+    return refusals(program, *({**WINDOW, "layer_types": ["sliding_attention"] * n} for n in (0, 3, 5, 7)))
+
+
+@known.probe()
+def layers_refused_words(program):
+    return refusals(program, {**WINDOW, "layer_types": ["full_attention"] * 5 + ["chunked_attention"]})
+
+
+@known.probe()
+def layers_refused_contradictions(program):
+    words = ["sliding_attention", *["full_attention"] * 5]
+    off = {"sliding_window": None}, {"use_sliding_window": False}
+    return refusals(program, *({**WINDOW, "layer_types": words, **each} for each in off))
+
+
+known.not_timed("a loop over a few dozen layers")
+
+SWITCH = 'if not config.get("use_sliding_window", kind not in SWITCHED):'
+LATE = 'window if i >= config.get("max_window_layers", 28) else None'
+ORDER = "None if pattern and (i + 1) % pattern == 0 else window"
+PATTERN = 'config.get("sliding_window_pattern", PATTERNS.get(kind or ""))'
+WORD = 'window if word == "sliding_attention" else None'
+known.change(
+    "switch-ignored",
+    (SWITCH, "if False:"),
+    fact="a model has a window wherever sliding_window is a number, also if use_sliding_window is false",
+    question="A config says sliding_window 4096 and use_sliding_window false. Which of the two decides?",
+)
+known.change(
+    "on-unless-it-says-off",
+    ("kind not in SWITCHED", "True"),
+    fact="where use_sliding_window is missing, Qwen's models have a window, too",
+    question="What does SWITCHED say of the models in it?",
+)
+known.change(
+    "off-unless-it-says-on",
+    ("kind not in SWITCHED", "False"),
+    fact="where use_sliding_window is missing, no model has a window",
+    question="Mistral's config has no such switch. Has its model no window?",
+)
+known.change(
+    "first-layers-local",
+    (LATE, 'window if i < config.get("max_window_layers", 28) else None'),
+    fact="max_window_layers counts the layers that have a window",
+    question="A Qwen2 config has 28 layers, and max_window_layers 28. Which of its layers should be local?",
+)
+known.change(
+    "one-layer-late",
+    (LATE, 'window if i > config.get("max_window_layers", 28) else None'),
+    fact="the first local layer comes one too late",
+    question="With max_window_layers 0, which layer is the first local one?",
+)
+known.change(
+    "nothing-by-default",
+    ('config.get("max_window_layers", 28)', 'config.get("max_window_layers", 0)'),
+    fact="where max_window_layers is missing, all layers are local",
+    question="What is max_window_layers if a config does not say?",
+)
+known.change(
+    "moe-like-the-others",
+    ("if kind in LATE:", "if kind in SWITCHED:"),
+    fact="qwen3_moe goes by max_window_layers, too",
+    question="Which models are in LATE, and which in SWITCHED?",
+)
+known.change(
+    "max-window-layers-ignored",
+    ("if kind in LATE:", "if False:"),
+    fact="max_window_layers is not looked at, and all layers are local",
+    question="Qwen's models have a window, six layers and max_window_layers 4. How many layers are global?",
+)
+known.change(
+    "pattern-reversed",
+    (ORDER, "window if not pattern or (i + 1) % pattern == 0 else None"),
+    fact="of a pattern's layers the last one is local, and the others are global",
+    question="Gemma 3 has five layers of one kind to one of the other. Which kind is cheap?",
+)
+known.change(
+    "pattern-from-zero",
+    ("(i + 1) % pattern == 0", "i % pattern == 0"),
+    fact="the first layer of a pattern is the global one, and not the last",
+    question="Of six layers, 0 to 5, which is the global one?",
+)
+known.change(
+    "no-patterns-by-name",
+    (PATTERN, 'config.get("sliding_window_pattern")'),
+    fact="a pattern is known only where the config says one",
+    question="What is PATTERNS for?",
+)
+known.change(
+    "patterns-by-name-alone",
+    (PATTERN, 'PATTERNS.get(kind or "")'),
+    fact="the config's own sliding_window_pattern is not looked at",
+    question="What if a config says another pattern than the model's usual one?",
+)
+known.change(
+    "nowhere-by-default",
+    (ORDER, "window if pattern and (i + 1) % pattern else None"),
+    fact="without a pattern no layer is local",
+    question="Mistral's config says sliding_window 4096, and nothing more. Which of its layers are local?",
+)
+known.change(
+    "words-ignored",
+    (f"return [{WORD} for word in words]", "pass"),
+    fact="layer_types is checked, and then not used",
+    question="A config says layer by layer what it wants. What does your list say?",
+)
+known.change(
+    "words-reversed",
+    (WORD, 'window if word == "full_attention" else None'),
+    fact="the layers of full attention get the window, and the others none",
+    question="Which of the two words means a window?",
+)
+known.change(
+    "any-window",
+    ("if window is not None and (type(window) is not int or window < 1):", "if False:"),
+    fact="whatever stands in sliding_window is taken",
+    question="What would a layer do with a window of 0, or of '4096'?",
+)
+known.change(
+    "any-number-of-words",
+    ("if len(words) != layers:", "if False:"),
+    fact="layer_types may have any number of words",
+    question="Six layers, five words: what does the sixth layer do?",
+)
+known.change(
+    "any-word",
+    ('if word not in ("sliding_attention", "full_attention"):', "if False:"),
+    fact="a word that nobody knows is taken for full attention",
+    question="A config asks for chunked_attention. Is full attention what its model was trained with?",
+)
+known.change(
+    "contradiction-taken",
+    ('if window is None and "sliding_attention" in words:', "if False:"),
+    fact="a layer is called local where the model has no window, and nobody is told",
+    question="layer_types says sliding_attention, and sliding_window is null. How far should the layer look?",
+)
+
+
+@known.accepted("layer by layer")
+def layer_by_layer(config):
+    kind, window, words = config.get("model_type"), config.get("sliding_window"), config.get("layer_types")
+    if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window <= 0):
+        raise ValueError(f"sliding_window {window}")
+    qwen = kind in ("qwen2", "qwen3", "qwen3_moe")
+    on = config.get("use_sliding_window", not qwen)
+    window = window if on else None
+    if words is not None and len(words) != config["num_hidden_layers"]:
+        raise ValueError("layer_types is of another length")
+    found = []
+    for layer in range(config["num_hidden_layers"]):
+        if words is not None:
+            if words[layer] == "sliding_attention":
+                if window is None:
+                    raise ValueError("layer_types asks for a window, and there is none")
+                found.append(window)
+            elif words[layer] == "full_attention":
+                found.append(None)
+            else:
+                raise ValueError(f"layer_types has {words[layer]}")
+        elif kind in ("qwen2", "qwen3"):
+            found.append(None if layer < config.get("max_window_layers", 28) else window)
+        else:
+            usual = {"gemma2": 2, "gemma3_text": 6, "cohere2": 4, "gpt_oss": 2}.get(kind)
+            every = config.get("sliding_window_pattern", usual)
+            found.append(None if every and layer % every == every - 1 else window)
+    return found

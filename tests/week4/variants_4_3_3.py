@@ -1,0 +1,276 @@
+"""Known programs of task 4.3.3, attention in blocks that a window touches."""
+
+from functools import partial
+
+import mlx.core as mx
+from tiny_llm_solution.attention import scaled_dot_product_attention_grouped as grouped
+from tiny_llm_solution.local_attention.masks import window_mask
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.3.3")
+
+
+def inputs(seed, dtype=mx.float32, length=11, keys=11, heads=6, kv_heads=2):
+    """A group of 3."""
+    draw = normals(seed, dtype)
+    return draw(2, heads, length, 8), draw(2, kv_heads, keys, 8), draw(2, kv_heads, keys, 8)
+
+
+@known.probe()
+def blocks_of_a_text(program):
+    return program(*inputs(1), 3, 0, block_size=4), program(*inputs(1), 5, 0, block_size=2)
+
+
+@known.probe()
+def blocks_with_sinks(program):
+    return program(*inputs(2), 3, 2, block_size=4), program(*inputs(2), 2, 5, block_size=3)
+
+
+@known.probe()
+def blocks_behind_others(program):
+    return program(*inputs(3, length=5), 4, 0, block_size=2), program(*inputs(3, length=5), 4, 2, block_size=2)
+
+
+@known.probe()
+def blocks_one_query(program):
+    return program(*inputs(4, length=1), 3, 1), program(*inputs(4, length=1), 3, 0)
+
+
+@known.probe()
+def blocks_in_one(program):
+    return program(*inputs(5), 3, 1), program(*inputs(5), 4, 0)
+
+
+@known.probe()
+def blocks_without_a_window(program):
+    return program(*inputs(6), None, 0, block_size=4), program(*inputs(6), None, 3, block_size=4)
+
+
+@known.probe()
+def blocks_long_window(program):
+    return program(*inputs(7), 20, 0, block_size=4), program(*inputs(7), 11, 2, block_size=4)
+
+
+@known.probe()
+def blocks_given_scale(program):
+    return program(*inputs(8), 3, 1, scale=0.7, block_size=4)
+
+
+@known.probe(mx.float16)
+def blocks_half(program):
+    return program(*inputs(9, mx.float16), 3, 1, block_size=4)
+
+
+@known.probe()
+def blocks_nan(program):
+    """NaN where the second block of queries does not look."""
+    query, key, value = inputs(10, length=12, keys=12)
+    hidden = (mx.arange(12) < 2) | (mx.arange(12) >= 8)
+    poison = mx.where(hidden, mx.nan, 0.0)[:, None]
+    return program(query, key + poison, value + poison, 3, 0, block_size=4)[..., 4:8, :]
+
+
+@known.probe()
+def blocks_memory(program):
+    """Whether it holds less than half a byte for each pair."""
+    found = []
+    for length, keys in [(1024, 1024), (32, 8192)]:
+        three = [x[0, :1] for x in inputs(12, length=length, keys=keys, heads=2, kv_heads=1)]
+        mx.eval(three)
+        taken = most_at_once(partial(program, *three, 32, 4, None, 32))
+        found.append(taken < length * keys)
+    return mx.array(found, mx.float32)
+
+
+@known.probe()
+def blocks_refused(program):
+    found = []
+    for length, window, sinks in ((12, 3, 0), (5, 0, 0), (5, 3, -1)):
+        try:
+            mx.eval(program(*inputs(13, length=length), window, sinks))
+            found.append(0)
+        except ValueError:
+            found.append(1)
+    return mx.array(found)
+
+
+@known.sized("2,048 tokens, H 4, H_kv 2, D 32, window 256, sinks 4, float32")
+def sized(program):
+    draw = normals(1)
+    query, key, value = draw(1, 4, 2048, 32), draw(1, 2, 2048, 32), draw(1, 2, 2048, 32)
+    return lambda: program(query, key, value, 256, 4)
+
+
+BEGIN = "max(0, before + first - window + 1)"
+MASK = "window_mask(last - first, some[0].shape[-2], window, sinks, query.dtype)"
+# The same for a band that may have fewer keys than there are queries.
+WIDE = MASK.replace("some[0].shape[-2]", "max(last - first, some[0].shape[-2])") + "[:, -some[0].shape[-2] :]"
+BAND = "mx.concatenate([x[..., :sinks, :], x[..., begin:end, :]], axis=-2)"
+known.change(
+    "one-too-far",
+    (BEGIN, "max(0, before + first - window)"),
+    (MASK, MASK.replace("window, sinks", "window and window + 1, sinks")),
+    fact="a query sees as many keys as the window says before its own, which makes one too many",
+    question="With a window of 1, how many keys does a query see?",
+)
+known.change(
+    "from-the-last-query-s-window",
+    (BEGIN, "max(0, before + last - window)"),
+    (
+        MASK,
+        WIDE,
+    ),
+    fact="the keys of a block begin with the window of its last query, and not of its first one",
+    question="A block has the queries 4 to 7, and the window is 3. Which is the first key that one of them sees?",
+)
+known.change(
+    "up-to-the-first-query",
+    ("end = before + last  #", "end = before + first + 1  #"),
+    (MASK, "window_mask(last - first, before + last, window, sinks, query.dtype)[:, -some[0].shape[-2] :]"),
+    fact="the keys of a block end with its first query's own, and not with its last one's",
+    question="A block has the queries 4 to 7. Which is the last key that one of them sees?",
+)
+known.change(
+    "offset-ignored",
+    ("before = keys - length", "before = 0"),
+    fact="query i sees the keys around i, as if there were no tokens before the first query",
+    question="Five queries, eleven keys: at which position is query 0?",
+)
+known.change(
+    "nothing-hidden-within-a-block",
+    (MASK, "mx.zeros((last - first, some[0].shape[-2]), query.dtype)"),
+    fact="a query sees all keys that its block has taken, also those behind it",
+    question="A block has the queries 4 to 7. May query 4 see key 6?",
+)
+known.change(
+    "causal-within-a-block",
+    (MASK, "window_mask(last - first, some[0].shape[-2], None, sinks, query.dtype)"),
+    fact="within what its block has taken, a query sees all keys up to its own, however far back",
+    question="A block has the queries 4 to 7, and the window is 3. May query 7 see key 2?",
+)
+known.change(
+    "window-of-the-block",
+    (BEGIN, "max(0, before + first - window + 1) // block_size * block_size"),
+    (BAND, "mx.concatenate([x[..., :sinks, :], x[..., begin:end, :]], axis=-2)"),
+    fact="the keys are taken from the beginning of a block on, so that some of them are computed and then hidden",
+    question="Which is the very first key that the block's first query sees? Is an earlier one looked at?",
+)
+known.change(
+    "no-sinks",
+    ("return mx.concatenate([x[..., :sinks, :], x[..., begin:end, :]], axis=-2)", "return x[..., begin:end, :]"),
+    (MASK, "window_mask(last - first, some[0].shape[-2], window, sinks if begin <= sinks else 0, query.dtype)"),
+    fact="the sinks are left out as soon as they are not beside the window",
+    question="Which keys does query 40 see with a window of 3 and two sinks?",
+)
+known.change(
+    "sinks-taken-twice",
+    ("if begin <= sinks:", "if begin <= 0:"),
+    fact="where the window reaches into the sinks, their keys are taken twice, and have twice the weight",
+    question="Two sinks, and a block whose window begins at key 1: how often is key 1 in what you have taken?",
+)
+known.change(
+    "sinks-hidden",
+    (MASK, "window_mask(last - first, some[0].shape[-2], window, 0, query.dtype)"),
+    fact="the sinks are taken, and then hidden by the mask",
+    question="What does your mask say of the first keys of the band?",
+)
+known.change(
+    "whole-mask-s-first-rows",
+    (MASK, "window_mask(last - first, keys, window, sinks, query.dtype)[:, : some[0].shape[-2]]"),
+    fact="the mask of a block is cut out of the wide one at its left end, wherever its keys begin",
+    question="Which columns of the whole mask belong to the keys that a block has taken?",
+)
+known.change(
+    "no-window",
+    ("begin = 0 if window is None else max(0, before + first - window + 1)", "begin = 0"),
+    (MASK, "window_mask(last - first, some[0].shape[-2], None, sinks, query.dtype)"),
+    fact="the window is not looked at, and every key up to the query's own is seen",
+    question="Which keys are too far back for a query at position 10 and a window of 3?",
+)
+known.change(
+    "computed-and-hidden",
+    ("begin = 0 if window is None else max(0, before + first - window + 1)", "begin = 0"),
+    fact="all keys up to the block's last query are computed, and hidden only then",
+    question="How many scores does a block compute at the end of a long text? How many of them count?",
+)
+known.change(
+    "no-scale",
+    ("window_mask(last - first,", "0 * mx.zeros(1, query.dtype) + window_mask(last - first,"),
+    ("*some, scale, mask)", "*some, 1.0 if scale is None else scale, mask)"),
+    fact="the default scale 1/sqrt(D) is missing",
+    question="What does scale=None mean?",
+)
+known.change(
+    "scale-forgotten",
+    ("*some, scale, mask)", "*some, None, mask)"),
+    fact="a given scale is not passed on",
+    question="Who multiplies by scale?",
+)
+known.change(
+    "last-queries-lost",
+    ("range(0, length, block_size)", "range(0, max(block_size, length - length % block_size), block_size)"),
+    fact="queries that do not fill a block are left out",
+    question="Eleven queries in blocks of four: how many blocks are there?",
+)
+known.change(
+    "all-blocks-waiting",
+    ("mx.eval(blocks[-1])", "pass"),
+    fact="nothing is computed until everything is asked for, so that many blocks are there at once",
+    question="When does MLX compute your first block, and when may it forget its scores?",
+)
+known.change(
+    "float32-result",
+    ("return mx.concatenate(blocks, axis=-2)", "return mx.concatenate(blocks, axis=-2).astype(mx.float32)"),
+    fact="the result is float32, although the query is not",
+    question="Of which dtype is what you give back?",
+)
+known.change(
+    "more-queries-than-keys",
+    ("if length > keys:", "if False:"),
+    ("before = keys - length", "before = max(0, keys - length)"),
+    (
+        MASK,
+        WIDE,
+    ),
+    fact="more queries than keys are taken",
+    question="Twelve queries and eleven keys: at which position is the first query?",
+)
+
+
+@known.wrong(
+    "the-whole-table",
+    fact="all scores are there at once, also those that are hidden",
+    question="How many scores does your program hold for L queries and S keys?",
+)
+def the_whole_table(query, key, value, window, sinks=0, scale=None, block_size=64):
+    mask = window_mask(query.shape[-2], key.shape[-2], window, sinks, query.dtype)
+    return grouped(query, key, value, scale, mask)
+
+
+@known.accepted("by places, query head by query head")
+def by_places(query, key, value, window, sinks=0, scale=None, block_size=64):
+    *_, heads, length, dims = query.shape
+    kv_heads, keys = key.shape[-3:-1]
+    if length > keys or sinks < 0 or (window is not None and window < 1):
+        raise ValueError(f"{length} queries, {keys} keys, window {window}, sinks {sinks}")
+    scale = dims**-0.5 if scale is None else scale
+    rows = []
+    for first in range(0, length, block_size):
+        places = list(range(keys - length + first, keys - length + min(length, first + block_size)))
+        low = 0 if window is None else places[0] - window + 1
+        taken = sorted({*range(min(sinks, places[-1] + 1)), *range(max(0, low), places[-1] + 1)})
+        back = mx.array(places)[:, None] - mx.array(taken)
+        near = mx.array(True) if window is None else (back < window) | (mx.array(taken) < sinks)
+        bias = mx.where((back >= 0) & near, 0.0, -mx.inf)
+        q = query[..., first : first + block_size, :].astype(mx.float32)
+        found = []
+        for h in range(heads):
+            k, v = (x[..., h * kv_heads // heads, mx.array(taken), :].astype(mx.float32) for x in (key, value))
+            weights = mx.softmax(q[..., h, :, :] @ k.swapaxes(-1, -2) * scale + bias, axis=-1)
+            found.append(weights @ v)
+        rows.append(mx.stack(found, axis=-3).astype(query.dtype))
+        mx.eval(rows[-1])
+    return mx.concatenate(rows, axis=-2)

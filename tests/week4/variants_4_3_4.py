@@ -1,0 +1,451 @@
+"""Known programs of task 4.3.4, the rolling cache."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.3.4")
+
+
+def fetched(program, *lengths, window=3, sinks=1, dtype=mx.float32, seed=1):
+    """Keys and values of every call, all held to the end; a single token's in any order. Below zero is a rewind."""
+    draw, kept, found = normals(seed, dtype), program(window, sinks), []
+    for length in lengths:
+        if length < 0:
+            kept.rewind(-length)
+            continue
+        both = kept.update_and_fetch(draw(2, 3, length, 5), draw(2, 3, length, 5))
+        found += [mx.sort(x, axis=2) for x in both] if length == 1 else both
+        mx.eval(found)
+    return *found, mx.array(kept.offset)
+
+
+def refusals(program, lengths, counts):
+    """For each number of tokens to forget: 1 if it is refused, 0 if not, and the offset behind it."""
+    found = []
+    for count in counts:
+        kept = program(3, 1)
+        for length in lengths:
+            mx.eval(kept.update_and_fetch(mx.ones((1, 2, length, 3)), mx.ones((1, 2, length, 3))))
+        try:
+            kept.rewind(count)
+            found.append(0)
+        except ValueError:
+            found.append(1)
+        found.append(kept.offset)
+    return mx.array(found)
+
+
+@known.probe()
+def rolling_one_by_one(program):
+    return fetched(program, *[1] * 9)
+
+
+@known.probe()
+def rolling_without_sinks(program):
+    return fetched(program, *[1] * 8, sinks=0, seed=2)
+
+
+@known.probe()
+def rolling_long_prompt(program):
+    return fetched(program, 9, 1, 1, seed=3)
+
+
+@known.probe()
+def rolling_prompts(program):
+    return fetched(program, 2, 5, 4, 2, 1, seed=4)
+
+
+@known.probe()
+def rolling_more_sinks(program):
+    return fetched(program, 3, 1, 1, 4, 1, window=2, sinks=4, seed=5)
+
+
+@known.probe()
+def rolling_room_for_all(program):
+    return fetched(program, 3, 1, 2, 1, window=20, sinks=2, seed=6)
+
+
+@known.probe()
+def rolling_rewound(program):
+    return fetched(program, 4, -2, 1, 1, 1, -1, 1, 3, seed=7)
+
+
+@known.probe()
+def rolling_rewound_when_full(program):
+    """What was fetched before is held, and then another token is written in its place."""
+    return fetched(program, 6, 1, -1, 1, -1, 2, seed=8)
+
+
+@known.probe(mx.float16)
+def rolling_half(program):
+    return fetched(program, 3, 4, 1, dtype=mx.float16, seed=9)
+
+
+@known.probe()
+def rolling_refuses_rewinds(program):
+    return refusals(program, (2,), (3, -1, 2, 0)), refusals(program, (4,), (5, 4, 1))
+
+
+@known.probe()
+def rolling_refuses_to_go_back(program):
+    return refusals(program, (9,), (1, 2, 9)), refusals(program, (1,) * 6, (1, 2, 3))
+
+
+@known.probe()
+def rolling_refuses_to_go_back_twice(program):
+    kept, found = program(3, 1), []
+    mx.eval(kept.update_and_fetch(mx.ones((1, 2, 7, 3)), mx.ones((1, 2, 7, 3))))
+    for _ in range(2):
+        try:
+            kept.rewind(1)
+            found.append(0)
+        except ValueError:
+            found.append(1)
+    return mx.array(found)
+
+
+@known.probe()
+def rolling_refuses_shapes(program):
+    """1 if it is refused, 2 if MLX stops, 0 if it is taken."""
+    found = []
+    for shape, dtype in [((1, 3, 2, 5), mx.float32), ((2, 3, 2, 1), mx.float32), ((2, 3, 2, 5), mx.float16)]:
+        kept = program(3, 1)
+        mx.eval(kept.update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones((2, 3, 2, 5))))
+        try:
+            mx.eval(kept.update_and_fetch(mx.ones(shape, dtype), mx.ones(shape, dtype)))
+            found.append(0)
+        except ValueError:
+            found.append(1)
+        except Exception:
+            found.append(2)
+        found.append(kept.offset)
+    return mx.array(found)
+
+
+@known.probe()
+def rolling_refuses_unlike_values(program):
+    found = []
+    for shape in ((1, 3, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5)):
+        try:
+            mx.eval(program(3, 1).update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones(shape)))
+            found.append(0)
+        except ValueError:
+            found.append(1)
+    return mx.array(found)
+
+
+@known.probe()
+def rolling_refuses_what_is_none(program):
+    found = []
+    for window, sinks in ((0, 0), (-1, 2), (2, -1)):
+        try:
+            program(window, sinks)
+            found.append(0)
+        except ValueError:
+            found.append(1)
+    return mx.array(found)
+
+
+@known.probe()
+def rolling_memory(program):
+    """Whether it holds no more than twice what has room."""
+    token, found = normals(10)(1, 4, 1, 64), []
+    mx.eval(token)
+    for length in (1, 512):
+        mx.synchronize()
+        before = mx.get_active_memory()
+        kept = program(64, 4)
+        for _ in range(2560 // length if length > 1 else 700):
+            mx.eval(kept.update_and_fetch(*[mx.broadcast_to(token, (1, 4, length, 64))] * 2))
+        kept.update_and_fetch(token, token)[0].tolist()
+        mx.synchronize()
+        found.append(mx.get_active_memory() - before <= 4 * 68 * token.nbytes)
+    return mx.array(found)
+
+
+@known.sized("700 tokens, one at a time, key and value 1 x 8 x 1 x 128, window 256, sinks 4")
+def sized(program):
+    token = normals(1)(1, 8, 1, 128)
+
+    def run():
+        kept = program(256, 4)
+        for _ in range(700):
+            keys, values = kept.update_and_fetch(token, token)
+            mx.eval(keys, values)
+        return keys
+
+    return run
+
+
+END = "self._keys, self._values, self.offset = keys, values, end"
+RECENT = "range(max(self._sinks, before - self._window + 1), before)"
+KEPT = "[p for p in range(before, end) if p < self._sinks or p >= end - self._window]"
+PLACE = "position if position < self._sinks else self._sinks + (position - self._sinks) % self._window"
+MOST = "self.offset if self._oldest == self._sinks else self.offset - self._window + 1 - self._oldest"
+THERE = "keys[:, :, :there], values[:, :, :there]"
+known.change(
+    "offset-of-what-is-kept",
+    (END, "self._keys, self._values, self.offset = keys, values, min(end, self._sinks + self._window)"),
+    fact="offset stops growing when the room is full, as if the text ended there",
+    question="A thousand tokens have come, and four are kept. At which position does the next one stand?",
+)
+known.change(
+    "offset-by-one",
+    (END, "self._keys, self._values, self.offset = keys, values, self.offset + 1"),
+    fact="offset moves on by 1, however many tokens came",
+    question="A prompt of five tokens has been read. At which position does the next token stand?",
+)
+known.change(
+    "one-too-few",
+    ("self._window, self._sinks = window, sinks", "self._window, self._sinks = max(1, window - 1), sinks"),
+    fact="one token less than the window says is kept",
+    question="With a window of 3, how many tokens does the current one see, itself among them?",
+)
+known.change(
+    "one-too-many",
+    ("self._window, self._sinks = window, sinks", "self._window, self._sinks = window + 1, sinks"),
+    fact="one token more than the window says is kept",
+    question="With a window of 3, how many tokens does the current one see, itself among them?",
+)
+known.change(
+    "no-sinks",
+    ("self._window, self._sinks = window, sinks", "self._window, self._sinks = window, 0"),
+    ("self._oldest = sinks", "self._oldest = 0"),
+    fact="the first tokens are forgotten like all others",
+    question="Which tokens stay, however long the text becomes?",
+)
+known.change(
+    "sinks-written-over",
+    (PLACE, "position % (self._sinks + self._window)"),
+    ("range(min(self._sinks, before))", "range(max(0, min(self._sinks, before)))"),
+    fact="all places are one ring, so that the sinks are written over when it has gone round",
+    question="Which place takes the first token that finds no free one?",
+)
+known.change(
+    "only-what-is-kept",
+    (
+        "seen = mx.array([self._place(p) for p in (*range(min(self._sinks, before)), *recent)], mx.int32)",
+        """
+        seen = mx.array([self._place(p) for p in (*range(min(self._sinks, before)), *recent)], mx.int32)
+        cut = max(0, key.shape[2] - self._window)
+        """,
+    ),
+    ("mx.concatenate([x[:, :, seen], new], axis=2)", "mx.concatenate([x[:, :, seen], new[:, :, cut:]], axis=2)"),
+    fact="of a prompt that is longer than the window, only the last tokens come back",
+    question="What does the first query of a long prompt attend to?",
+)
+known.change(
+    "prompt-before-the-window",
+    (RECENT, "range(max(self._sinks, end - self._window), before)"),
+    fact="what came before a prompt is cut for its last token, and its first ones miss keys that they see",
+    question="Two tokens come, and the window is 3. How many older tokens does the first of the two see?",
+)
+known.change(
+    "only-the-new",
+    ("mx.concatenate([x[:, :, seen], new], axis=2)", "new"),
+    (THERE, "key, value"),
+    fact="the new keys and values are given back alone",
+    question="What are the new queries to be compared with?",
+)
+known.change(
+    "as-they-lie",
+    (
+        "(*range(min(self._sinks, before)), *recent)]",
+        "sorted((*range(min(self._sinks, before)), *recent), key=self._place)]",
+    ),
+    fact="several tokens get the older ones in the order of their places, and not in that in which they came",
+    question="Token 6 has been written where token 3 was. In which order do the mask's columns come?",
+)
+known.change(
+    "new-before-old",
+    ("mx.concatenate([x[:, :, seen], new], axis=2)", "mx.concatenate([new, x[:, :, seen]], axis=2)"),
+    fact="several new keys and values stand before the old ones",
+    question="In what order did the tokens come, and in what order do you give them?",
+)
+known.change(
+    "all-the-room",
+    ("there = min(end, self._sinks + self._window)", "there = self._sinks + self._window"),
+    fact="a single token gets all places, also those that nobody has written to yet",
+    question="After the second token, how many places have been written to?",
+)
+known.change(
+    "first-of-a-prompt-kept",
+    (KEPT, "[p for p in range(before, end) if p < before + self._window]"),
+    fact="of a long prompt the first tokens are kept, and not the last",
+    question="Nine tokens come, and three places are in the ring. Whose are they?",
+)
+known.change(
+    "forgets-nothing",
+    (PLACE, "position"),
+    ("self._sinks + self._window, dims", "max(4096, self._sinks + self._window), dims"),
+    (
+        "there = min(end, self._sinks + self._window)\n            fetched = keys[:, :, :there], values[:, :, :there]",
+        "fetched = tuple(mx.concatenate([x[:, :, : min(end, self._sinks)], "
+        "x[:, :, max(min(end, self._sinks), end - self._window) : end]], axis=2) for x in (keys, values))",
+    ),
+    fact="what comes back is right, and nothing is ever forgotten",
+    question="How many bytes does your cache hold after 40 windows, and how many after two?",
+)
+known.change(
+    "keys-for-values",
+    ("return fetched[0], fetched[1]", "return fetched[1], fetched[0]"),
+    fact="values are given as keys, and keys as values",
+    question="Which of the two does the caller expect first?",
+)
+known.change(
+    "keys-written-twice",
+    ("values[:, :, places] = value[:, :, rows]", "values[:, :, places] = key[:, :, rows]"),
+    fact="the keys are written among the values, too",
+    question="What do you write into the values?",
+)
+known.change(
+    "the-array-itself",
+    (THERE, "(keys, values) if there == keys.shape[2] else (keys[:, :, :there], values[:, :, :there])"),
+    fact="the cache's own arrays are given away when they are full, and later written to",
+    question="Who else holds the array that you write to?",
+)
+known.change(
+    "rewind-forgets-nothing",
+    ("self.offset -= count", "pass"),
+    fact="rewind leaves offset as it was",
+    question="Where do tokens go that come after a rewind?",
+)
+known.change(
+    "rewind-to",
+    ("self.offset -= count", "self.offset = count"),
+    fact="rewind(count) leaves count tokens, where it should forget them",
+    question="Four tokens are there. How many are left after rewind(1)?",
+)
+known.change(
+    "rewind-any-number",
+    (MOST, "self.offset"),
+    fact="tokens are rewound whose predecessors have been written over",
+    question="Nine tokens came, three and a sink are kept. Which does the next token see after rewind(2)?",
+)
+known.change(
+    "rewind-up-to-a-window",
+    (MOST, "min(self.offset, self._window)"),
+    fact="as many tokens can be rewound as the window has, and no more even if nothing is lost",
+    question="After rewind(2), the next token's window begins two tokens earlier. Are these still there?",
+)
+known.change(
+    "rewind-never-when-full",
+    (MOST, "self.offset if self._oldest == self._sinks else 0"),
+    fact="nothing can be rewound once a token has been written over",
+    question="Three tokens are kept, and the last one is forgotten. How many of the others does the next one see?",
+)
+known.change(
+    "rewind-one-again-and-again",
+    (MOST, "self.offset if self._oldest == self._sinks else 1"),
+    fact="one token can be rewound, and then another one, and so on",
+    question="After rewind(1) and no new token, what would a second rewind(1) need?",
+)
+known.change(
+    "rewind-too-far",
+    (MOST, "10**9 if self._oldest == self._sinks else self.offset - self._window + 1 - self._oldest"),
+    fact="more tokens can be rewound than there are",
+    question="Two tokens are there. What does your offset say after rewind(3)?",
+)
+known.change(
+    "rewind-forwards",
+    ("if not 0 <= count <= most:", "if count > most:"),
+    fact="a negative count is taken, and offset moves on over what nobody has written",
+    question="What does rewind(-1) do to your offset?",
+)
+known.change(
+    "shapes-not-compared",
+    ("(kept.shape, kept.dtype) != (shape, new.dtype)", "kept.dtype != new.dtype"),
+    fact="keys of another shape are taken wherever they broadcast",
+    question="What does an assignment do with a batch of 1 where there is room for 2?",
+)
+known.change(
+    "dtype-not-compared",
+    ("(kept.shape, kept.dtype) != (shape, new.dtype)", "kept.shape != shape"),
+    fact="keys of another dtype are taken, and cast without a word",
+    question="What does an assignment do with float16 numbers where there are float32 ones?",
+)
+known.change(
+    "values-not-compared",
+    ("if (value.shape, value.dtype) != (key.shape, key.dtype):", "if value.dtype != key.dtype:"),
+    fact="values of another shape than the keys' are taken",
+    question="Five keys come with three values. What should become of them?",
+)
+known.change(
+    "any-window",
+    ("if window < 1:", "if window < -99:"),
+    fact="a window of nothing is taken",
+    question="What is kept with a window of 0?",
+)
+
+
+@known.accepted("tokens in a list")
+class TokensInAList:
+    def __init__(self, window, sinks=0):
+        if window <= 0 or sinks < 0:
+            raise ValueError(f"window {window}, sinks {sinks}")
+        self.offset, self.window, self.sinks = 0, window, sinks
+        self.kept = {}  # position: key, value
+        self.gone = sinks  # positions below are gone, but for the sinks
+        self.like = None
+
+    def update_and_fetch(self, key, value):
+        like = (*key.shape[:2], *key.shape[3:], key.dtype)
+        if key.shape != value.shape or key.dtype != value.dtype or self.like not in (None, like):
+            raise ValueError("of another kind")
+        self.like, first = like, self.offset
+        older = [p for p in sorted(self.kept) if p < first and (p < self.sinks or p > first - self.window)]
+        both = [mx.concatenate([*(self.kept[p][i] for p in older), x], axis=2) for i, x in enumerate((key, value))]
+        self.offset = end = first + key.shape[2]
+        for i in range(key.shape[2]):
+            if first + i < self.sinks or first + i >= end - self.window:
+                self.kept[first + i] = tuple(mx.contiguous(x[:, :, i : i + 1]) for x in (key, value))
+        self.gone = max(self.gone, end - self.window)
+        self.kept = {p: pair for p, pair in self.kept.items() if p < end and (p < self.sinks or p >= self.gone)}
+        mx.eval(list(self.kept.values()))
+        return both[0], both[1]
+
+    def rewind(self, count):
+        left = self.offset - count
+        if count < 0 or left < 0 or (self.gone > self.sinks and left - self.window + 1 < self.gone):
+            most = self.offset if self.gone == self.sinks else self.offset - self.window + 1 - self.gone
+            raise ValueError(f"{count} of {self.offset}, but {most}")
+        self.offset = left
+
+
+@known.accepted("the last ones behind the sinks, moved up")
+class MovedUp:
+    def __init__(self, window, sinks=0):
+        if window < 1 or sinks < 0:
+            raise ValueError(f"{window}, {sinks}")
+        self.offset, self.window, self.sinks, self.both, self.furthest = 0, window, sinks, None, 0
+
+    def update_and_fetch(self, key, value):
+        if key.shape != value.shape or key.dtype != value.dtype:
+            raise ValueError("key and value differ")
+        new = mx.stack([key, value])
+        if self.both is None:
+            self.both = new[..., :0, :]
+        if (self.both.shape[:3], self.both.shape[4], self.both.dtype) != (new.shape[:3], new.shape[4], new.dtype):
+            raise ValueError("another kind of key")
+        there = self.both.shape[3]
+        sinks = min(self.sinks, there)
+        first = max(sinks, there - self.window + 1)
+        whole = mx.concatenate([self.both[..., :sinks, :], self.both[..., first:, :], new], axis=3)
+        self.offset += key.shape[2]
+        self.furthest = max(self.furthest, self.offset)
+        last = max(self.sinks, whole.shape[3] - self.window)
+        self.both = mx.concatenate([whole[..., : self.sinks, :], whole[..., last:, :]], axis=3)
+        mx.eval(self.both)
+        return whole[0], whole[1]
+
+    def rewind(self, count):
+        most = self.offset
+        if self.furthest > self.sinks + self.window:
+            most = self.offset - self.furthest + 1
+        if count < 0 or count > most:
+            raise ValueError(f"{count}: at most {most} of {self.offset}")
+        self.offset -= count
+        if count:
+            self.both = self.both[..., : self.both.shape[3] - count, :]
