@@ -31,7 +31,7 @@ def three_by_two_by_two(attention_mask: Any) -> str:
 
 @quiz.question(
     "4.1.2",
-    "The scores of a query are 0, 0 and ln 2, the values 3, 6 and 9, and a boolean mask hides all keys. What comes out?",
+    "The scores of a query are 0, 0 and ln 2, the values 3, 6 and 9. A boolean mask hides all keys. What comes out?",
     why="Nothing may be looked at, so nothing is seen: zeros.",
     mistakes={
         "blind-rows-mean": "6 is the mean of values that nobody may look at.",
@@ -63,14 +63,14 @@ def token_without_a_memory(program: Any) -> str:
 
 
 @quiz.measured(
-    "512 queries look at 512 keys, of which a mask hides 448 as padding. How long did that take in our own run?",
-    right="448 masked: ms",
-    why="It is about what it takes without padding. The mask makes scores -inf that have been computed already.",
+    "512 queries meet 512 keys, of which a mask hides all but 64. How long did that take in our own run?",
+    right="64 masked: ms",
+    why="It is about what all 512 keys take. The mask makes scores -inf that have been computed already.",
     mistakes={
-        "448 cut away: ms": "That is what 64 keys take by themselves. Nobody has told the products about the others.",
+        "64 cut away: ms": "That is what 64 keys take by themselves. Nobody has told the products about the others.",
         "256 cut away: ms": "Neither of the two products, nor the softmax, knows which keys are hidden.",
     },
 )
 def time_with_a_mask(record: Record, place: str) -> str:
-    padding, _, column = place.partition(" ")
-    return f"{record[padding][column]:.3g} ms"
+    there, _, column = place.partition(" ")
+    return f"{record[there][column]:.3g} ms"

@@ -1,0 +1,101 @@
+"""Day 1's pictures: two masks and what they hide together, and attention from one text to another."""
+
+import numpy as np
+from book.generate.week1.heads import SENTENCE, example, is_here
+from tests.week4.formulas_day1 import masked64
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas, flow, squares
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.testkit.rounding import Array64
+
+TOKENS = SENTENCE.split()
+PADDED = 2  # places in front of the second text
+CELL, GAP, LARGE = 20.0, 24.0, 32.0  # pixels
+
+
+def generated_parts(course: Course) -> Parts:
+    """The pictures. Without the model, the one that is drawn of it stays."""
+    return {
+        ("4.1", "masks"): masks() if is_here() else present("4.1", "masks"),
+        ("4.1", "crossing"): crossing(),
+    }
+
+
+def padded_weights() -> Array64:
+    """The head's weights for the second text: the first places are padding, which nobody reads."""
+    size = len(TOKENS)
+    visible = np.tril(np.ones((size, size))) * (np.arange(size) >= PADDED)
+    eye = np.eye(size)
+    return masked64(example().scores, eye, eye, bool_mask=visible, scale=1.0)
+
+
+def masks() -> str:
+    """What the causal mask and the padding of the second text hide, and what the head's weights become."""
+    canvas, size = Canvas(), len(TOKENS)
+    future = np.triu(np.ones((size, size), dtype=np.bool_), k=1)
+    padding = np.broadcast_to(np.arange(size) < PADDED, (size, size))
+    top = FONT + 8
+    for i, (words, hidden) in enumerate((("future", future), ("padding", padding), ("both", future | padding))):
+        x = i * (size * CELL + GAP)
+        canvas.text(x + size * CELL / 2, FONT, words, "small", "middle")
+        squares(canvas, x, top, np.ones((size, size)), CELL, None, 1.5, hidden)
+        canvas.rect(x, top, size * CELL, size * CELL, "axis")
+    low = top + size * CELL + 18
+    names = [TOKENS, ["-"] * PADDED + TOKENS[PADDED:]]
+    kinds = ((example().weights, future), (padded_weights(), future | padding))
+    for i, (words, (weights, hidden)) in enumerate(zip(names, kinds, strict=True)):
+        x = i * (size * LARGE + GAP)
+        for j, word in enumerate(words):
+            canvas.text(x + (j + 0.5) * LARGE, low + SMALL, word, "small", "middle")
+        squares(canvas, x, low + SMALL + 6, weights, LARGE, "weights", 1.0, hidden)
+        canvas.rect(x, low + SMALL + 6, size * LARGE, size * LARGE, "axis")
+    about = (
+        f"Above, three grids of {size} x {size}: the upper right is hidden as future, the first {PADDED} columns as "
+        f"padding, and in the third grid both. Below, the weights of one head for two texts. In the second the first "
+        f"{PADDED} rows are empty, and the others share their weight among the last {size - PADDED} keys."
+    )
+    caption = (
+        f"Rows are queries, columns keys, and a dot is hidden. Above: what the second of two texts hides, whose first "
+        f"{PADDED} places are padding. Below: the weights of day 1's head, for <i>{SENTENCE}</i> and for "
+        f"<i>{' '.join(TOKENS[PADDED:])}</i> behind padding. Its first {PADDED} rows have dots only."
+    )
+    return canvas.figure(
+        "masks-4-1", "Two masks, what they hide together, and what becomes of the weights", about, caption
+    )
+
+
+def crossing() -> str:
+    """Cross-attention, from the two texts to the output."""
+    boxes: dict[str, str | tuple[str, str]] = {
+        "x": ("x, who asks\nB x L x E", "stream"),
+        "memory": "memory\nB x S x M",
+        "query": ("query\nB x H x L x D", "query"),
+        "key": ("key\nB x H x S x D", "key"),
+        "value": ("value\nB x H x S x D", "value"),
+        "attention": ("masked attention\nB x H x L x D", "weights"),
+        "join": "join\nB x L x (H·D)",
+        "out": ("output\nB x L x E", "stream"),
+    }
+    grid = [["x", "memory", "memory"], ["query", "key", "value"], ["attention"] * 3, ["", "join", ""], ["", "out", ""]]
+    arrows: list[tuple[str, ...]] = [
+        ("x", "query", "wq"),
+        ("memory", "key", "wk"),
+        ("memory", "value", "wv"),
+        ("query", "attention"),
+        ("key", "attention"),
+        ("value", "attention"),
+        ("attention", "join"),
+        ("join", "out", "wo"),
+    ]
+    canvas = Canvas()
+    flow(canvas, grid, boxes, arrows)
+    about = (
+        "x is projected to queries by wq, the memory to keys and values by wk and wv. Masked attention joins the three "
+        "in each head, the heads are joined, and wo projects the result."
+    )
+    caption = "Keys and values come of the memory alone: they are the same for every token that asks."
+    return canvas.figure(
+        "crossing-4-1", "Cross-attention: queries of one text, keys and values of another", about, caption
+    )
