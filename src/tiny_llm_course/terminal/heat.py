@@ -29,7 +29,7 @@ def maps(
 ) -> list[str]:
     """Tables with their titles as lines of text, as many beside each other as fit, the rows' names at the left.
 
-    A row and the column of the same number have the same name. What stands behind a row's own place is no number: a dot.
+    A row and the column of the same number have the same name. What stands behind a row's own place is a dot.
     An empty list if not even one table fits.
     """
     side, room = width_of(names, max((title for title, _ in tables), key=cells), numbers)

@@ -128,8 +128,9 @@ def _say(engine: "Engine", text: str, looks: "Looks", lines: list[str], numbers:
         shades = _shades()
         say()
         dot = "·" if shades == SHADES else "-"
-        shown = "" if numbers else f" {legend(shades)}."
-        say(f"A row is a token that looks, a column one that it looks at; a row sums to 1; {dot} is hidden.{shown}")
+        say(f"A row is a token that looks, a column one that it looks at; a row sums to 1; {dot} is hidden.")
+        if not numbers:
+            say(f"Shades: {legend(shades)}. Numbers: --numbers.")
 
 
 def _shades() -> str:

@@ -16,7 +16,7 @@ TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def page(looks: Looks, text: str, model: str) -> str:
-    """The page's text. Weights are in thousandths, layer by layer, head by head, row by row up to the row's own place."""
+    """The page's text. Weights are in thousandths: layer by layer, head by head, each row up to its own place."""
     layers, heads, count, _ = looks.weights.shape
     below = np.tril_indices(count)
     data = {

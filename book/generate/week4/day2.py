@@ -1,0 +1,94 @@
+"""Day 2's pictures: one token's fused vectors in both orders, and what dropout leaves of a row of weights."""
+
+import numpy as np
+from book.generate.week1.heads import SENTENCE, SHOWN, example, is_here, model, streams_of
+from tests.week1.formulas import linear64, rms_norm64
+from tests.week4.formulas_day2 import places, stays64
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas, squares
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.testkit.rounding import Array64, to_float64
+
+TOKENS = SENTENCE.split()
+FEATURES = 6  # of each vector that are drawn
+WIDE, CELL = 36.0, 12.0  # pixels: of a vector, of a number
+RATE, CHANCES = 0.4, (1, 2, 3)  # of dropout, and the keys of three steps
+WEIGHT = 44.0  # pixels of a weight
+
+
+def generated_parts(course: Course) -> Parts:
+    """The pictures. Without the model, those that are there stay."""
+    here = is_here()
+    return {
+        ("4.2", "orders"): orders() if here else present("4.2", "orders"),
+        ("4.2", "dropped"): dropped() if here else present("4.2", "dropped"),
+    }
+
+
+def fused() -> tuple[Array64, int, int]:
+    """What the projections of the shown layer make of the last token, in blocks, (H + 2 H_kv) x D; H and H_kv."""
+    layer, config = SHOWN[0], model().config
+    weights = {name: to_float64(w) for name, w in model().layer(layer).items()}
+    read = rms_norm64(streams_of(SENTENCE)[layer][-1:], weights["input_layernorm.weight"], config["rms_norm_eps"])
+    parts = [linear64(read, weights[f"self_attn.{name}_proj.weight"])[0] for name in "qkv"]
+    heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+    return np.concatenate(parts).reshape(heads + 2 * kv_heads, -1), heads, kv_heads
+
+
+def orders() -> str:
+    """The same vectors in blocks and interleaved, with a line from each to itself."""
+    vectors, heads, kv_heads = fused()
+    names = [f"q{i}" for i in range(heads)] + [f"{kind}{i}" for kind in "kv" for i in range(kv_heads)]
+    roles = {"q": "query", "k": "key", "v": "value"}
+    largest = float(np.abs(vectors[:, :FEATURES]).max())
+    canvas, tall = Canvas(), FEATURES * CELL
+    tops = {"blocks": FONT + SMALL + 12, "interleaved": FONT + SMALL + 12 + tall + 116}
+    at = {layout: [columns[0] for columns in places(heads, kv_heads, 1, layout)] for layout in tops}
+    for layout, top in tops.items():
+        canvas.text(0, top - SMALL - 10, layout, "strong")
+        for vector, name in enumerate(names):
+            x, role = at[layout][vector] * WIDE, roles[name[0]]
+            canvas.text(x + WIDE / 2, top - 4, name, f"small role-{role}", "middle")
+            squares(canvas, x + (WIDE - CELL) / 2, top, vectors[vector, :FEATURES, None], CELL, role, largest)
+    above, below = tops["blocks"] + tall + 4, tops["interleaved"] - 2 * SMALL - 16
+    for vector, name in enumerate(names):
+        ends = [(at[layout][vector] + 0.5) * WIDE for layout in ("blocks", "interleaved")]
+        canvas.path([(ends[0], above), (ends[1], below)], f"line role-{roles[name[0]]}")
+    ordered = {layout: sorted(range(len(names)), key=lambda v: at[layout][v]) for layout in tops}
+    told = "; ".join(f"{layout}: {' '.join(names[v] for v in order)}" for layout, order in ordered.items())
+    about = f"Two rows of vectors, joined by lines. {told}."
+    caption = (
+        f"What layer {SHOWN[0]} of the model that comes with the course makes of <code>dog</code>: six queries, two "
+        f"keys and two values, of each the first {FEATURES} numbers of 64. Above in blocks, below interleaved: three "
+        "queries with the key and the value that they share. No number is another one; only their places are."
+    )
+    return canvas.figure("orders-4-2", "One token's queries, keys and values in two orders", about, caption)
+
+
+def dropped() -> str:
+    """A row of weights, and what three steps of training leave of it."""
+    weights = example().weights[-1]
+    canvas, right = Canvas(), len(weights) * WEIGHT + 12
+    for i, token in enumerate(TOKENS):
+        canvas.text((i + 0.5) * WEIGHT, SMALL, token, "small", "middle")
+    rows = [("as they are", weights)]
+    for chance in CHANCES:
+        rows.append((f"key {chance}", weights * stays64(RATE, weights.shape, chance) / (1 - RATE)))
+    told = []
+    for i, (name, row) in enumerate(rows):
+        y = SMALL + 10 + i * (WEIGHT * 0.7 + SMALL + 14)
+        for j, weight in enumerate(row):
+            side = WEIGHT * 0.7
+            squares(canvas, j * WEIGHT + (WEIGHT - side) / 2, y, np.array([[weight]]), side, "weights", 1.0)
+            canvas.text((j + 0.5) * WEIGHT, y + side + SMALL, f"{weight:.2f}", "small mono", "middle")
+        canvas.text(right, y + 0.35 * WEIGHT, name, "strong small")
+        canvas.text(right, y + 0.35 * WEIGHT + SMALL + 4, f"sum {row.sum():.2f}", "small")
+        told.append(f"{name}: {', '.join(f'{weight:.2f}' for weight in row)}, sum {row.sum():.2f}")
+    about = f"Four rows of five squares. {'; '.join(told)}."
+    caption = (
+        f"The weights of <code>dog</code>, from day 1 of week 1, and what dropout at a rate of {RATE:g} leaves of them "
+        f"with three keys. What stays is divided by {1 - RATE:g}. A row's sum is no longer 1, but it is on average."
+    )
+    return canvas.figure("dropped-4-2", "A row of weights, and three draws of dropout", about, caption)

@@ -1,0 +1,67 @@
+"""The quiz of week 4, day 2."""
+
+from typing import Any
+
+import mlx.core as mx
+
+from tiny_llm_course.dev.book.quizzes import Quiz, numbers
+
+quiz = Quiz()
+
+
+@quiz.question(
+    "4.2.1",
+    "Two heads, each with a key and a value of its own, and D = 1. A token's six features are 1, 2, 3, 4, 5 and 6, and "
+    "the layout is interleaved. Which are the two values?",
+    why="The order is q0 k0 v0 q1 k1 v1: the third and the sixth.",
+    mistakes={
+        "always-blocks": "In blocks, q0 q1 k0 k1 v0 v1, these would be the values.",
+        "keys-and-values-exchanged": "The second of three is the key.",
+    },
+)
+def two_values(split_qkv: Any) -> str:
+    fused = mx.arange(1, 7).astype(mx.float32)[None]
+    return " and ".join(numbers(split_qkv(fused, 2, 2, "interleaved")[2]).split(", "))
+
+
+@quiz.question(
+    "4.2.2",
+    "The same six rows in blocks shall become interleaved, so that `w[rows]` is the new weight. What is `rows`?",
+    why="Place 1 wants k0, which is row 2 of the blocks; place 2 wants v0, row 4; then q1, row 1.",
+    mistakes={
+        "the-inverse": "That leads back: it says where each row of the blocks is in the interleaved weight.",
+        "every-row-in-its-place": "Then k0 would stay behind q1.",
+    },
+)
+def six_rows(qkv_permutation: Any) -> str:
+    return numbers(qkv_permutation(2, 2, 1, "blocks", "interleaved"))
+
+
+@quiz.question(
+    "4.2.3",
+    "Every number is 6, and the rate is 0.25. What is a number that stays?",
+    why="Three of four stay, so each counts for 4/3: 6 / 0.75.",
+    mistakes={
+        "not-scaled": "Then the mean would shrink to 4.5 in training, and be 6 at test time.",
+        "scaled-by-the-rate": "6 / 0.25. The mean would be 18.",
+        "made-smaller": "6 times 0.75: the sum, which is too small already, shrinks once more.",
+    },
+)
+def what_stays(dropout: Any) -> str:
+    return numbers([mx.max(dropout(mx.full((1000,), 6.0), 0.25, True, mx.random.key(1))).item()])
+
+
+@quiz.question(
+    "4.2.4",
+    "One query has a score of 2 with the first of two keys and of 0 with the second. The mask is `[False, True]`. "
+    "Which weights are given?",
+    why="True says that the query may look: the second key is the only one that it sees.",
+    mistakes={
+        "booleans-added": "Scores of 2 + 0 and 0 + 1: a boolean is no number to add.",
+        "booleans-turned-round": "In PyTorch's `MultiheadAttention` True would hide the second key. Here it allows it.",
+        "hidden-is-zero": "A score of 0 hides nothing: exp(0) is 1, as much as the second key has.",
+    },
+)
+def two_keys(attention: Any) -> str:
+    query, key = mx.ones((1, 1, 1)), mx.array([[[2.0], [0.0]]])
+    return numbers(attention(query, key, mx.ones((1, 2, 1)), 1.0, mx.array([False, True]))[1])
