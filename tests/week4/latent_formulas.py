@@ -140,7 +140,7 @@ def expanded64(x: Array64, layer: LatentLayer, *, r: Round = exact) -> Array64:
 
 
 def absorbed64(x: Array64, layer: LatentLayer, parts: object = None, *, r: Round = exact) -> Array64:
-    """The same with the brackets elsewhere: queries meet latents. How the text is cut into parts makes no difference."""
+    """The same with the brackets elsewhere: queries meet latents. The parts in which a text comes change nothing."""
     c, w = layer.config, layer.weights64
     query, query_rope = queries64(x, layer, r=r)
     latent, key_rope = latents64(x, layer, r=r)

@@ -1,7 +1,7 @@
 """Week 4, day 4: what a token leaves behind, latent attention expanded, its cache, and absorbed projections.
 
-Attention is held to the formula in float64, to MLX's own operators and to the DeepSeek-V3 layer of `transformers`, on the
-same weights. What is counted is held to arrays that exist.
+Attention is held to the formula in float64, to MLX's own operators and to the DeepSeek-V3 layer of `transformers`, on
+the same weights. What is counted is held to arrays that exist.
 """
 
 import mlx.core as mx
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week2.counting import is_a, same_counts
+from tests.week2.counting import same_counts
 from tests.week2.in_parts import Parts, in_parts, parts_of
 from tests.week4.latent_formulas import COMPRESSED, PLAIN, absorbed64, expanded64, latents64, queries64, random_layer
 

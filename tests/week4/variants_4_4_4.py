@@ -250,7 +250,7 @@ known.change(
     "keys-and-values-computed",
     (
         "query = mx.concatenate([query @ self.key_up, query_rope], axis=-1)",
-        "keys = latents[:, None] @ self.key_up.swapaxes(-1, -2)\nvalues = latents[:, None] @ self.value_up.swapaxes(-1, -2)",
+        "keys, values = (latents[:, None] @ w.swapaxes(-1, -2) for w in (self.key_up, self.value_up))",
     ),
     (
         "query.flatten(1, 2) @ entries.swapaxes(-1, -2) * ",

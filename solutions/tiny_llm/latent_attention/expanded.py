@@ -12,8 +12,8 @@ from .config import NORM_EPS, LatentConfig
 class LatentAttention:
     """Each token is pressed into a latent of C numbers, from which every head makes its key and its value.
 
-    Letters: N batch, L tokens, E hidden size, H heads, C the latent, D_nope and D_rope the two parts of a query and a key,
-    D_v a value. All of them may differ.
+    Letters: N batch, L tokens, E hidden size, H heads, C the latent, D_nope and D_rope the parts of queries and keys, D_v
+    a value. All of them may differ.
     """
 
     def __init__(self, config: LatentConfig, weights: dict[str, mx.array]) -> None:
@@ -49,8 +49,8 @@ class LatentAttention:
     def queries(self, x: mx.array, positions: slice) -> tuple[mx.array, mx.array]:
         """The queries of every head, in their two parts.
 
-        In each head's D_nope + D_rope features those without a position come first. Only the others are turned, as pairs
-        of neighbours (`traditional`). With a q_lora_rank, x is first brought down to Q numbers, which are normed.
+        In each head's D_nope + D_rope features those without a position come first. Only the others are turned, with
+        neighbours as pairs (`traditional`). With a q_lora_rank, x is first brought down to Q numbers, which are normed.
 
         Args:
             x: N x L x E.

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-# Of the norms of both latents. DeepSeek's layers have this number, whatever rms_norm_eps the config gives for the others.
+# Of the norms of both latents. DeepSeek's layers have this number, whatever the config says of the other norms.
 NORM_EPS = 1e-6
 
 
