@@ -58,10 +58,10 @@ def measure(quick: bool = False) -> Table:
     return Table(
         ("cache", "numbers a token", "read in a step: MiB", "attention: MFLOP", "a step: ms"),
         rows,
-        f"As many numbers a token as GQA, twice those of MQA, and MHA has {of['MHA'][1] / of['GQA'][1]:.0f} times as many. "
-        f"Beside GQA's step, MHA's takes {of['MHA'][4] / of['GQA'][4]:.1f} times as long, MLA's "
-        f"{of['MLA, absorbed'][4] / of['GQA'][4]:.1f} times if absorbed and {of['MLA, expanded'][4] / of['GQA'][4]:.0f} "
-        f"times if expanded.",
+        f"As many numbers a token as GQA, twice those of MQA; MHA has {of['MHA'][1] / of['GQA'][1]:.0f} times as "
+        f"many. Beside GQA's step, MHA's takes {of['MHA'][4] / of['GQA'][4]:.1f} times as long, MLA's "
+        f"{of['MLA, absorbed'][4] / of['GQA'][4]:.1f} times if absorbed and "
+        f"{of['MLA, expanded'][4] / of['GQA'][4]:.0f} times if expanded.",
     )
 
 

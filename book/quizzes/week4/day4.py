@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import mlx.core as mx
+
 from tiny_llm_course.dev.book.questions import Record
 from tiny_llm_course.dev.book.quizzes import Quiz, numbers
 

@@ -12,8 +12,8 @@ from .config import LatentConfig
 class LatentAttention:
     """Each token is pressed into a latent of C numbers, from which every head makes its key and its value.
 
-    Letters: N batch, L tokens, E hidden size, H heads, C the latent, D_nope and D_rope the parts of queries and keys, D_v
-    a value. All of them may differ.
+    Letters: N batch, L tokens, E hidden size, H heads, C the latent; D_nope and D_rope, the parts of a query or
+    key; D_v, a value. All of them may differ.
     """
 
     def __init__(self, config: LatentConfig, weights: dict[str, mx.array]) -> None:
