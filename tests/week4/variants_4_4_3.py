@@ -223,12 +223,6 @@ known.change(
     question="When the array is full, you make a larger one. What is in it?",
 )
 known.change(
-    "growth-in-front",
-    (GROWN, "kept = mx.concatenate([mx.zeros_like(kept), kept], axis=1)"),
-    fact="new room is made in front of what is there",
-    question="Token 0 stood at place 0. Where does it stand after your array has grown?",
-)
-known.change(
     "growth-by-the-token",
     (GROWN, "kept = mx.concatenate([kept, mx.zeros_like(kept[:, :1])], axis=1)"),
     fact="room is made for just the tokens that come, so that all that is there is copied for every one",
@@ -281,12 +275,6 @@ known.change(
     (COMPARED, "(batch, sum(widths), latent.dtype) != (kept.shape[0], kept.shape[2], kept.dtype)"),
     fact="of the two sizes only the sum is compared, so that latent and rope key may change places",
     question="A latent of 64 and a rope key of 512 numbers: how long is their entry?",
-)
-known.change(
-    "widths-not-compared",
-    (COMPARED, "(batch, latent.dtype) != (kept.shape[0], kept.dtype)"),
-    fact="the sizes of latent and rope key are not compared with those that are there",
-    question="Which mistakes does an assignment notice by itself, and which does it not?",
 )
 known.change(
     "batch-not-compared",

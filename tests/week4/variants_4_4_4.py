@@ -266,7 +266,7 @@ known.change(
     "entries-copied",
     (
         "scores = query.flatten(1, 2) @ entries.swapaxes(-1, -2)",
-        "scores = (query @ mx.repeat(entries[:, None], heads, axis=1).swapaxes(-1, -2)).flatten(1, 2)",
+        "scores = (query @ mx.concatenate(heads * [entries[:, None]], axis=1).swapaxes(-1, -2)).flatten(1, 2)",
     ),
     fact="each head gets a copy of the entries",
     question="What do the heads have in common when they read the cache?",
