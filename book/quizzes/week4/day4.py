@@ -80,8 +80,8 @@ def weight(layer: Any) -> str:
 
 
 @quiz.measured(
-    "MLA and a GQA of two key-value heads keep as many bytes. Which takes how many million operations to attend in one "
-    "step of our own run? Choose the number of MLA.",
+    "MLA and a GQA of two key-value heads keep as many bytes. How many million operations does attention take in one "
+    "step of our own run with MLA, absorbed?",
     right="MLA, absorbed",
     why="All 16 heads meet entries of 256 numbers, and then latents of 224, where GQA's meet keys and values of 64.",
     mistakes={
