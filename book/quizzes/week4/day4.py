@@ -1,0 +1,93 @@
+"""The quiz of week 4, day 4."""
+
+import math
+from typing import Any
+
+import mlx.core as mx
+
+from tiny_llm_course.dev.book.questions import Record
+from tiny_llm_course.dev.book.quizzes import Quiz, numbers
+
+quiz = Quiz()
+
+
+@quiz.question(
+    "4.4.1",
+    "The file of DeepSeek-V2-Lite names 16 heads, 16 key-value heads, qk_nope_head_dim 128, qk_rope_head_dim 64, "
+    "v_head_dim 128 and kv_lora_rank 512. How many numbers does a layer keep of a token?",
+    why="One latent of 512, from which keys and values come, and one rope key of 64 for all heads.",
+    mistakes={
+        "latent-twice": "Keys and values are computed from the same latent: it is kept once.",
+        "rope-key-for-each-head": "All heads read the same rope key: 64 numbers, not 16 times as many.",
+        "no-rope-key": "The rope key does not come from the latent: it must be kept beside it.",
+        "always-expanded": "These are the keys and values of all heads in full, more than with plain heads of 128.",
+    },
+)
+def lite(count: Any) -> str:
+    config = {"hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 16, "num_hidden_layers": 27}
+    sizes = {"kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+    return f"{count({**config, **sizes}).elements:,}"
+
+
+@quiz.question(
+    "4.4.3",
+    "A cache with room for 4 holds 3 tokens, and 9 more come: latents of 6 numbers and rope keys of 2, in float32, one "
+    "row. What does nbytes say then?",
+    why="Twelve entries of 8 numbers, 4 bytes each. The room has doubled twice, to 16, and four places are empty.",
+    mistakes={
+        "bytes-of-the-room": "The room is 16 entries by now. Nobody reads the four that are empty.",
+        "bytes-of-latents": "An entry is a latent and a rope key: 8 numbers.",
+        "elements-for-bytes": "So many numbers, of four bytes each.",
+        "offset-stays": "All twelve count, the three that were there as well.",
+    },
+)
+def twelve_entries(cache: Any) -> str:
+    made = cache(4)
+    for length in (3, 9):
+        made.update_and_fetch(mx.ones((1, length, 6)), mx.ones((1, length, 2)))
+    return str(made.nbytes)
+
+
+@quiz.question(
+    "4.4.4",
+    "One head, C = 14, D_nope = 2, D_rope = 2, and rope keys of zeros. A query, times the head's key matrix, has the "
+    "product 2 ln 3 = 2.2 with the latent of the first token, and 0 with that of the second, its own. How large is "
+    "the first token's weight?",
+    why="The scale is 1 / sqrt(2 + 2), as in the expanded form: the scores are ln 3 and 0, and the weights 3 to 1.",
+    mistakes={
+        "scale-of-an-entry": "C + D_rope is 16, but the scores are the same numbers as before, and so is their scale.",
+        "no-scale": "The product is divided by 2 before the softmax.",
+        "scale-of-one-part": "Both parts of a query count: sqrt(2 + 2).",
+    },
+)
+def weight(layer: Any) -> str:
+    """The layer's output is the weight: the first token's value is 1, the second's is 0."""
+    from tiny_llm_solution.latent_attention.cache import LatentCache
+    from tiny_llm_solution.latent_attention.config import LatentConfig
+
+    config = LatentConfig(2, 1, 14, 2, 2, 1, None, 10000.0, 8)
+    latents = mx.eye(14, 2)  # of the two tokens, in columns
+    unit = latents[:, 0][None] / math.sqrt(14)  # whose product with the first latent, which is normed, is 1
+    weights = {
+        "q_proj": mx.concatenate([mx.array([[0.0, 2 * math.log(3)]]), mx.zeros((3, 2))]),
+        "kv_a_proj_with_mqa": mx.concatenate([latents, mx.zeros((2, 2))]),
+        "kv_a_layernorm": mx.ones(14),
+        "kv_b_proj": mx.concatenate([unit, mx.zeros((1, 14)), unit]),
+        "o_proj": mx.array([[1.0], [0.0]]),
+    }
+    built = layer(config, {f"self_attn.{name}.weight": w for name, w in weights.items()})
+    return numbers(built(mx.eye(2)[None], LatentCache())[0, 1, 0])
+
+
+@quiz.measured(
+    "MLA and a GQA of two key-value heads keep as many bytes. How many million operations does attention take in one "
+    "step of our own run with MLA, absorbed?",
+    right="MLA, absorbed",
+    why="All 16 heads meet entries of 256 numbers, and then latents of 224, where GQA's meet keys and values of 64.",
+    mistakes={
+        "GQA": "So many GQA takes: its heads meet keys and values of 64 numbers.",
+        "MLA, expanded": "So many it takes if the keys and values of every token are computed anew in each step.",
+    },
+)
+def operations(record: Record, row: str) -> str:
+    return f"{record[row]['attention: MFLOP']:,.0f}"

@@ -1,0 +1,59 @@
+"""The measures of a layer of multi-head latent attention, as a checkpoint's config.json states them."""
+
+import dataclasses
+from typing import Any
+
+# Of the norms of both latents. DeepSeek's layers have this number, whatever the config says of the other norms.
+NORM_EPS = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class LatentConfig:
+    """What distinguishes one layer of multi-head latent attention from another, under the names of config.json.
+
+    A query, and an expanded key, has two parts: D_nope features that know no position, and D_rope that RoPE turns.
+    """
+
+    hidden_size: int  # E
+    num_attention_heads: int  # H
+    kv_lora_rank: int  # C, the latent of a token
+    qk_nope_head_dim: int  # D_nope
+    qk_rope_head_dim: int  # D_rope, even
+    v_head_dim: int  # D_v
+    q_lora_rank: int | None  # the latent of a query; None if queries are projected from x at once
+    rope_theta: float
+    max_position_embeddings: int
+
+    @property
+    def query_dim(self) -> int:
+        """D_nope + D_rope: the features of a query of one head."""
+        return self.qk_nope_head_dim + self.qk_rope_head_dim
+
+    @property
+    def entry_dim(self) -> int:
+        """C + D_rope: the numbers that are kept of a token."""
+        return self.kv_lora_rank + self.qk_rope_head_dim
+
+    @staticmethod
+    def from_dict(config: dict[str, Any]) -> "LatentConfig":
+        """Read the contents of a config.json; what else it holds is left aside.
+
+        Raises:
+            ValueError: an entry is missing, or one asks for what these layers do not have: biases, scaled RoPE, or RoPE
+                on halves.
+        """
+        rope = config.get("rope_parameters") or {}
+        scaling = config.get("rope_scaling") or {}
+        known = {"q_lora_rank": None, **config, "rope_theta": config.get("rope_theta", rope.get("rope_theta"))}
+        names = [field.name for field in dataclasses.fields(LatentConfig)]
+        if missing := [name for name in names if name != "q_lora_rank" and known.get(name) is None]:
+            raise ValueError(f"config.json lacks {', '.join(missing)}")
+        sort = scaling.get("rope_type", scaling.get("type", rope.get("rope_type", "default")))
+        for name, value, wanted in [
+            ("attention_bias", config.get("attention_bias", False), False),
+            ("rope_interleave", config.get("rope_interleave", True), True),
+            ("the sort of RoPE", sort, "default"),
+        ]:
+            if value != wanted:
+                raise ValueError(f"{name} is {value!r}, but these layers know only {wanted!r}")
+        return LatentConfig(**{name: known[name] for name in names})

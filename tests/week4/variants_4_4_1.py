@@ -1,0 +1,253 @@
+"""Known programs of task 4.4.1, what a token leaves behind."""
+
+import mlx.core as mx
+from tiny_llm_solution.latent_attention.sizes import BYTES, CacheSize
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.4.1")
+
+KINDS = ["MHA", "GQA", "MQA", "MLA"]
+
+# All measures differ, and D is not E / H.
+PLAIN = {"hidden_size": 120, "num_attention_heads": 12, "num_hidden_layers": 7}
+GROUPED = {**PLAIN, "num_key_value_heads": 4, "head_dim": 16, "torch_dtype": "bfloat16"}
+LATENT = {"kv_lora_rank": 21, "qk_nope_head_dim": 15, "qk_rope_head_dim": 6, "v_head_dim": 13}
+
+
+def counted(program, config, *options):
+    """Kind, elements and bytes."""
+    found = program(dict(config), *options)
+    kind = KINDS.index(found.kind) if found.kind in KINDS else -1
+    return mx.array([kind, found.elements, found.bytes])
+
+
+@known.probe()
+def size_grouped(program):
+    return counted(program, GROUPED)
+
+
+@known.probe()
+def size_plain(program):
+    return counted(program, PLAIN)
+
+
+@known.probe()
+def size_multi_head(program):
+    return counted(program, {**GROUPED, "num_key_value_heads": 12})
+
+
+@known.probe()
+def size_multi_query(program):
+    return counted(program, {**GROUPED, "num_key_value_heads": 1})
+
+
+@known.probe()
+def size_of_one_head(program):
+    return counted(program, {**GROUPED, "num_attention_heads": 1, "num_key_value_heads": 1})
+
+
+@known.probe()
+def size_latent(program):
+    """As DeepSeek's files are: as many key-value heads as heads."""
+    return counted(program, {**PLAIN, **LATENT, "num_key_value_heads": 12, "torch_dtype": "float16"})
+
+
+@known.probe()
+def size_latent_with_groups(program):
+    return counted(program, {**GROUPED, **LATENT})
+
+
+@known.probe()
+def size_latent_expanded(program):
+    return counted(program, {**GROUPED, **LATENT}, True)
+
+
+@known.probe()
+def size_grouped_expanded(program):
+    return counted(program, GROUPED, True)
+
+
+@known.probe()
+def size_no_head_dim(program):
+    return counted(program, {**GROUPED, "head_dim": None})
+
+
+@known.probe()
+def size_no_kv_heads(program):
+    return counted(program, {**GROUPED, "num_key_value_heads": None})
+
+
+@known.probe()
+def size_no_latent(program):
+    return counted(program, {**GROUPED, **dict.fromkeys(LATENT)})
+
+
+@known.probe()
+def size_newer_dtype(program):
+    rest = {name: value for name, value in GROUPED.items() if name != "torch_dtype"}
+    return counted(program, {**rest, "dtype": "float16"}), counted(program, {**rest, "dtype": None})
+
+
+@known.probe()
+def size_other_dtype(program):
+    try:
+        return counted(program, {**GROUPED, "torch_dtype": "int8"})
+    except ValueError as error:
+        return mx.array("int8" in str(error))
+
+
+known.not_timed("a few numbers are multiplied")
+
+LATENT_SUM = 'present["kv_lora_rank"] + present["qk_rope_head_dim"]'
+KEY = 'present["qk_nope_head_dim"] + present["qk_rope_head_dim"]'
+DIMS = 'present.get("head_dim", present["hidden_size"] // heads)'
+
+known.change(
+    "latent-twice",
+    (LATENT_SUM, 'present["kv_lora_rank"] * 2 + present["qk_rope_head_dim"]'),
+    fact="the latent counts twice, once for the keys and once for the values",
+    question="From what are a head's key and its value computed, and how many of these must be kept?",
+)
+known.change(
+    "no-rope-key",
+    (LATENT_SUM, 'present["kv_lora_rank"]'),
+    fact="the rope key is left out",
+    question="Can the key that has a position be computed from the latent?",
+)
+known.change(
+    "rope-key-for-each-head",
+    (LATENT_SUM, 'present["kv_lora_rank"] + heads * present["qk_rope_head_dim"]'),
+    fact="a rope key is counted for each head",
+    question="How many rows of kv_a_proj_with_mqa make rope keys, and how many heads read what they give?",
+)
+known.change(
+    "latent-for-each-head",
+    (LATENT_SUM, 'heads * present["kv_lora_rank"] + present["qk_rope_head_dim"]'),
+    fact="a latent is counted for each head",
+    question="How many rows of kv_a_proj_with_mqa make latents, and how many heads read what they give?",
+)
+known.change(
+    "latent-ignored",
+    ('if "kv_lora_rank" in present:', 'if "kv_lora_rank" in present and heads != kv_heads:'),
+    fact="a model whose file names as many key-value heads as heads is taken for MHA, although it has a latent",
+    question="Which entry of DeepSeek-V3's file says what it caches, and which is only there by custom?",
+)
+known.change(
+    "always-expanded",
+    ("if expanded:", "if True:"),
+    fact="of a latent, keys and values of every head are counted also where nobody asks for them",
+    question="What does a cache of latents hold, and what is computed from it?",
+)
+known.change(
+    "never-expanded",
+    ("if expanded:", "if False:"),
+    fact="expanded makes no difference",
+    question="How many numbers has the key of one head, and the value of one head?",
+)
+known.change(
+    "expanded-without-rope",
+    (KEY, 'present["qk_nope_head_dim"]'),
+    fact="an expanded key is counted without its part that has a position",
+    question="Of how many parts is a key, and how wide is each?",
+)
+known.change(
+    "expanded-values-as-keys",
+    ('(key + present["v_head_dim"])', "2 * key"),
+    fact="an expanded value counts as many numbers as a key",
+    question="Which entry says how wide a value is?",
+)
+known.change(
+    "rope-key-shared-when-expanded",
+    (KEY, 'present["qk_nope_head_dim"]'),
+    (
+        'heads * (key + present["v_head_dim"])',
+        'heads * (key + present["v_head_dim"]) + present["qk_rope_head_dim"]',
+    ),
+    fact="expanded keys share one rope key",
+    question="An expanded cache is one of ordinary keys. What does each head's key hold?",
+)
+known.change(
+    "keys-alone",
+    ("elements = 2 * kv_heads", "elements = kv_heads"),
+    fact="keys are counted, and values are not",
+    question="What does a later token need besides the keys?",
+)
+known.change(
+    "all-heads",
+    ("elements = 2 * kv_heads", "elements = 2 * heads"),
+    fact="keys and values are counted for every head, also where several share them",
+    question="How many different keys has a token in a layer?",
+)
+known.change(
+    "head-dim-computed",
+    (DIMS, 'present["hidden_size"] // heads'),
+    fact="D is always hidden_size // H, whatever the file says",
+    question="Of Qwen3-0.6B, hidden_size // H is 64. How wide is its head?",
+)
+known.change(
+    "none-counts",
+    ("if value is not None", ""),
+    fact="an entry that is None is taken for one that is there",
+    question='What does config.get("head_dim", 64) give where the file says null?',
+)
+known.change(
+    "one-kv-head-if-missing",
+    ('present.get("num_key_value_heads", heads)', 'present.get("num_key_value_heads", 1)'),
+    fact="a file that does not say how many key-value heads there are is taken for MQA",
+    question="Which models are so old that their files do not have this entry?",
+)
+known.change(
+    "one-layer",
+    ('present["num_hidden_layers"] * elements', "elements"),
+    fact="the bytes are those of a single layer",
+    question="How many caches has a model?",
+)
+known.change(
+    "always-float32",
+    ('present.get("torch_dtype", present.get("dtype", "float32"))', '"float32"'),
+    fact="every number takes four bytes",
+    question="In which dtype does the file say that the weights are?",
+)
+known.change(
+    "newer-dtype-unread",
+    ('present.get("torch_dtype", present.get("dtype", "float32"))', 'present.get("torch_dtype", "float32")'),
+    fact="the newer name of the dtype is not read",
+    question="Under which two names may the dtype stand?",
+)
+known.change(
+    "unknown-dtype-taken",
+    ("if dtype not in BYTES:", "if False:"),
+    ("BYTES[dtype])", "BYTES.get(dtype, 4))"),
+    fact="a dtype that is unknown counts as float32",
+    question="How many bytes does a number take, of which you know only that it is int8?",
+)
+known.change(
+    "one-is-always-mqa",
+    (
+        '"MHA" if kv_heads == heads else "MQA" if kv_heads == 1 else "GQA"',
+        '"MQA" if kv_heads == 1 else "MHA" if kv_heads == heads else "GQA"',
+    ),
+    fact="a model with one head is MQA",
+    question="With a single head, who shares keys with whom?",
+)
+
+
+@known.accepted("table-of-shapes")
+def table_of_shapes(config, expanded=False):
+    def entry(name, default=None):
+        return default if config.get(name) is None else config[name]
+
+    heads = entry("num_attention_heads")
+    if latent := entry("kv_lora_rank"):
+        rope = entry("qk_rope_head_dim")
+        each = {"key": config["qk_nope_head_dim"] + rope, "value": config["v_head_dim"]} if expanded else {}
+        kind, elements = "MLA", sum(heads * size for size in each.values()) if expanded else latent + rope
+    else:
+        pairs, dims = entry("num_key_value_heads", heads), entry("head_dim") or config["hidden_size"] // heads
+        kind = {heads: "MHA"}.get(pairs, "GQA" if pairs > 1 else "MQA")
+        elements = 2 * pairs * dims
+    dtype = entry("torch_dtype") or entry("dtype", "float32")
+    if dtype not in BYTES:
+        raise ValueError(f"{dtype} is unknown")
+    return CacheSize(kind, elements, elements * entry("num_hidden_layers") * BYTES[dtype])

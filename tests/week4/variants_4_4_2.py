@@ -1,0 +1,334 @@
+"""Known programs of task 4.4.2, latent attention expanded."""
+
+import mlx.core as mx
+from tests.week4.latent_formulas import COMPRESSED, PLAIN, random_layer
+from tiny_llm_solution.latent_attention.config import LatentConfig
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.4.2")
+
+
+def made(program, layer, extra=None):
+    return program(LatentConfig.from_dict(layer.config), {**(extra or {}), **layer.weights})
+
+
+def attended(program, base, seed, length=5, longer=1.0, dtype=mx.float32, **changes):
+    layer = random_layer(base, seed, dtype, **changes)
+    return made(program, layer)(longer * normals(seed, dtype)(2, length, layer.config["hidden_size"]))
+
+
+@known.probe()
+def expanded_plain(program):
+    return attended(program, PLAIN, 31)
+
+
+@known.probe()
+def expanded_compressed(program):
+    return attended(program, COMPRESSED, 32)
+
+
+@known.probe()
+def expanded_queries(program):
+    layer = random_layer(COMPRESSED, 33)
+    return made(program, layer).queries(normals(33)(2, 4, 20), slice(0, 4))
+
+
+@known.probe()
+def expanded_queries_further_on(program):
+    layer = random_layer(PLAIN, 34)
+    return made(program, layer).queries(normals(34)(2, 4, 20), slice(5, 9))
+
+
+@known.probe()
+def expanded_latents(program):
+    layer = random_layer(PLAIN, 35)
+    return made(program, layer).latents(normals(35)(2, 4, 20), slice(0, 4))
+
+
+@known.probe()
+def expanded_latents_further_on(program):
+    layer = random_layer(PLAIN, 36)
+    return made(program, layer).latents(normals(36)(2, 4, 20), slice(5, 9))
+
+
+@known.probe()
+def expanded_first_token(program):
+    return attended(program, PLAIN, 37, 1)
+
+
+@known.probe()
+def expanded_one_head(program):
+    return attended(program, PLAIN, 38, num_attention_heads=1)
+
+
+@known.probe()
+def expanded_one_pair(program):
+    """With one pair there are no halves; values are as wide as keys without a position."""
+    return attended(program, PLAIN, 39, qk_rope_head_dim=2, v_head_dim=5)
+
+
+@known.probe()
+def expanded_short_inputs(program):
+    return attended(program, COMPRESSED, 40, longer=0.003)
+
+
+@known.probe(mx.float16)
+def expanded_half(program):
+    return attended(program, PLAIN, 41, dtype=mx.float16)
+
+
+@known.probe()
+def expanded_with_the_other_s_weights(program):
+    layer = random_layer(PLAIN, 42)
+    return made(program, layer, random_layer(COMPRESSED, 420).weights)(normals(42)(1, 3, 20))
+
+
+@known.sized("128 tokens, E 256, H 8, C 64, D_nope 32, D_rope 16, D_v 32")
+def sized(program):
+    measures = {"num_attention_heads": 8, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16}
+    layer = random_layer(PLAIN, 1, hidden_size=256, v_head_dim=32, max_position_embeddings=128, **measures)
+    program_of_layer, x = made(program, layer), normals(1)(1, 128, 256)
+    return lambda: program_of_layer(x)
+
+
+SPLIT_QUERY = "nope, rope = mx.split(query, [self.config.qk_nope_head_dim], axis=-1)"
+SPLIT_DOWN = "latent, key = mx.split(linear(x, self.down), [self.config.kv_lora_rank], axis=-1)"
+KEYS_AND_VALUES = "key, value = mx.split(both, [self.config.qk_nope_head_dim], axis=-1)"
+TURNED_KEY = "self.rope(key[:, :, None], positions)[:, :, 0]"
+
+known.change(
+    "no-latent-norm",
+    ("return self.norm(latent), ", "return latent, "),
+    fact="the latent is not normed",
+    question="What is x times 100 to become in the latent?",
+)
+known.change(
+    "norm-without-weight",
+    ("RMSNorm(config.kv_lora_rank, own[", "RMSNorm(config.kv_lora_rank, 0 * own["),
+    ('["kv_a_layernorm.weight"], NORM_EPS)', '["kv_a_layernorm.weight"] + 1, NORM_EPS)'),
+    fact="the latent is normed, and not multiplied by the norm's weight",
+    question="Which of the weights in the dictionary have you not used?",
+)
+known.change(
+    "rope-key-normed",
+    (
+        TURNED_KEY,
+        "self.rope((key * mx.rsqrt(mx.mean(mx.square(key), -1, keepdims=True)))[:, :, None], positions)[:, :, 0]",
+    ),
+    fact="the rope key is normed as well",
+    question="How many numbers does the norm's weight have, and how many come out of kv_a_proj_with_mqa?",
+)
+known.change(
+    "another-eps",
+    ('own["kv_a_layernorm.weight"], NORM_EPS)', 'own["kv_a_layernorm.weight"])'),
+    fact="the latent's norm has an eps of 1e-5",
+    question="Which eps does your RMSNorm have, if nobody says?",
+)
+known.change(
+    "no-query-norm",
+    ("x = self.query_norm(linear(x, self.query_down))", "x = linear(x, self.query_down)"),
+    fact="the latent of the queries is not normed",
+    question="What stands between q_a_proj and q_b_proj?",
+)
+known.change(
+    "by-the-weights",
+    (
+        "rank = config.q_lora_rank",
+        'rank = len(own["q_a_proj.weight"]) if "q_a_proj.weight" in own else config.q_lora_rank',
+    ),
+    fact="queries go by way of a latent wherever there are weights for that, also if the config has no q_lora_rank",
+    question="Who decides which weights a layer uses: the dictionary or the config?",
+)
+known.change(
+    "halves",
+    ("traditional=True", "traditional=False"),
+    fact="features i and i + D_rope/2 turn as a pair, where neighbours should",
+    question="Of which two features is pair 0 in DeepSeek's weights, and of which in Qwen's?",
+)
+known.change(
+    "default-theta",
+    ("config.max_position_embeddings, config.rope_theta, traditional", "config.max_position_embeddings, traditional"),
+    fact="RoPE runs on its own default in place of rope_theta",
+    question="Which of the config's entries has your RoPE not been given?",
+)
+known.change(
+    "rope-key-not-turned",
+    (TURNED_KEY, "key"),
+    fact="the rope key is not turned",
+    question="Which two arrays must be turned for a score to depend on a distance?",
+)
+known.change(
+    "query-not-turned",
+    ("self.rope(rope, positions).swapaxes(1, 2)", "rope.swapaxes(1, 2)"),
+    fact="the queries' second part is not turned",
+    question="Which two arrays must be turned for a score to depend on a distance?",
+)
+known.change(
+    "positions-from-zero",
+    ("self.rope(rope, positions)", "self.rope(rope)"),
+    ("self.rope(key[:, :, None], positions)", "self.rope(key[:, :, None])"),
+    fact="positions are counted from 0, whichever were asked for",
+    question="What does your RoPE do with the slice that you were given?",
+)
+known.change(
+    "rope-before-nope",
+    (SPLIT_QUERY, "rope, nope = mx.split(query, [self.config.qk_rope_head_dim], axis=-1)"),
+    fact="the first features of each query are turned, and not the last",
+    question="Which part of a query comes first in each head?",
+)
+known.change(
+    "query-split-before-heads",
+    (
+        SPLIT_QUERY,
+        """
+        nope, rope = mx.split(query.flatten(2), [query.shape[2] * self.config.qk_nope_head_dim], axis=-1)
+        nope, rope = (mx.unflatten(y, -1, (self.config.num_attention_heads, -1)) for y in (nope, rope))
+        """,
+    ),
+    fact="of the queries all first parts are taken to stand before all second parts, and not in each head",
+    question="In which order do you split: the heads, or the two parts?",
+)
+known.change(
+    "rope-key-before-latent",
+    (SPLIT_DOWN, "key, latent = mx.split(linear(x, self.down), [self.config.qk_rope_head_dim], axis=-1)"),
+    fact="the first numbers of kv_a_proj_with_mqa are taken for the rope key",
+    question="Which rows of kv_a_proj_with_mqa come first?",
+)
+known.change(
+    "keys-before-values",
+    (
+        KEYS_AND_VALUES,
+        """
+        heads, flat = self.config.num_attention_heads, both.swapaxes(1, 2).flatten(2)
+        key, value = mx.split(flat, [heads * self.config.qk_nope_head_dim], axis=-1)
+        key, value = (mx.unflatten(y, -1, (heads, -1)).swapaxes(1, 2) for y in (key, value))
+        """,
+    ),
+    fact="kv_b_proj is split into the keys of all heads and the values of all heads",
+    question="Which rows of kv_b_proj belong to head 0?",
+)
+known.change(
+    "value-before-key",
+    (KEYS_AND_VALUES, "value, key = mx.split(both, [self.config.v_head_dim], axis=-1)"),
+    fact="in each head the first rows of kv_b_proj are taken for the value",
+    question="Which of the two comes first in a head's rows?",
+)
+known.change(
+    "heads-dealt-out",
+    (
+        "mx.unflatten(linear(latent, self.up), -1, (self.config.num_attention_heads, -1)).swapaxes(1, 2)",
+        "mx.unflatten(linear(latent, self.up), -1, (-1, self.config.num_attention_heads)).transpose(0, 3, 1, 2)",
+    ),
+    fact="the rows of kv_b_proj are dealt out to the heads in turn",
+    question="To which head does row 1 of kv_b_proj belong?",
+)
+known.change(
+    "no-rope-score",
+    (" + query_rope @ key_rope[:, None].swapaxes(-1, -2)", ""),
+    fact="the part of the scores that knows positions is left out",
+    question="Of how many products is a score the sum?",
+)
+known.change(
+    "rope-score-alone",
+    ("query @ key.swapaxes(-1, -2) + ", ""),
+    fact="the part of the scores that knows no positions is left out",
+    question="Of how many products is a score the sum?",
+)
+known.change(
+    "scale-of-one-part",
+    ("self.config.query_dim**-0.5", "self.config.qk_nope_head_dim**-0.5"),
+    fact="the scale is 1 / sqrt(D_nope)",
+    question="Over how many features does a score run, in both products together?",
+)
+known.change(
+    "scale-of-an-entry",
+    ("self.config.query_dim**-0.5", "self.config.entry_dim**-0.5"),
+    fact="the scale is 1 / sqrt(C + D_rope)",
+    question="Over how many features does a score run, in both products together?",
+)
+known.change(
+    "no-scale",
+    ("scores * self.config.query_dim**-0.5", "scores"),
+    fact="the scores are not scaled",
+    question="What is the spread of a dot product of D features?",
+)
+known.change(
+    "one-product-scaled",
+    ("scores = query @ key.swapaxes(-1, -2)", "scores = query @ key.swapaxes(-1, -2) * self.config.query_dim**-0.5"),
+    ("scores * self.config.query_dim**-0.5", "scores"),
+    fact="only the first of the two products is scaled",
+    question="In a * s + b, what is multiplied by s?",
+)
+known.change(
+    "not-causal",
+    (" + causal_mask(length, length, scores.dtype)", ""),
+    fact="every token sees those that come after it",
+    question="Which keys may the first token see?",
+)
+known.change(
+    "joined-without-swapping",
+    ("attended.swapaxes(1, 2).flatten(2)", "attended.reshape(*x.shape[:2], -1)"),
+    fact="the heads are joined without going back behind the length",
+    question="Which numbers of your N x H x L x D_v lie side by side, and which ought to?",
+)
+known.change(
+    "float32-result",
+    (".flatten(2), self.output)", ".flatten(2), self.output).astype(mx.float32)"),
+    fact="the result is float32 although x is not",
+    question="Which of your factors is an array of float32: a scale, a mask, or a cast?",
+)
+
+
+class Whole:
+    """Keys in one piece, as wide as queries, with the shared part written out for each head; softmax in float32."""
+
+    def __init__(self, config, weights):
+        self.config, self.weights = config, {name: w for name, w in weights.items() if name.startswith("self_attn.")}
+        query = ["q_proj"] if config.q_lora_rank is None else ["q_a_proj", "q_a_layernorm", "q_b_proj"]
+        for name in (*query, "kv_a_proj_with_mqa", "kv_a_layernorm", "kv_b_proj", "o_proj"):
+            self.w(name)
+
+    def w(self, name):
+        return self.weights[f"self_attn.{name}.weight"]
+
+    def turned(self, x, positions):
+        """N x H x L x D_rope, as complex numbers."""
+        c = self.config
+        if positions.stop > c.max_position_embeddings:
+            raise ValueError(f"{positions.stop} positions")
+        paces = mx.power(c.rope_theta, -2.0 * mx.arange(c.qk_rope_head_dim // 2) / c.qk_rope_head_dim)
+        angles = mx.arange(positions.start, positions.stop)[:, None] * paces
+        y = x.astype(mx.float32)
+        left, right, cos, sin = y[..., ::2], y[..., 1::2], mx.cos(angles), mx.sin(angles)
+        return mx.stack([left * cos - right * sin, right * cos + left * sin], -1).flatten(-2).astype(x.dtype)
+
+    def queries(self, x, positions):
+        c = self.config
+        if c.q_lora_rank is not None:
+            x = mx.fast.rms_norm(x @ self.w("q_a_proj").T, self.w("q_a_layernorm"), 1e-6)
+        y = x @ self.w("q_proj" if c.q_lora_rank is None else "q_b_proj").T
+        y = y.reshape(*y.shape[:2], c.num_attention_heads, -1).transpose(0, 2, 1, 3)
+        return y[..., : c.qk_nope_head_dim], self.turned(y[..., c.qk_nope_head_dim :], positions)
+
+    def latents(self, x, positions):
+        y, rank = x @ self.w("kv_a_proj_with_mqa").T, self.config.kv_lora_rank
+        latent = mx.fast.rms_norm(y[..., :rank], self.w("kv_a_layernorm"), 1e-6)
+        return latent, self.turned(y[:, None, :, rank:], positions)[:, 0]
+
+    def __call__(self, x):
+        c, (batch, length, _) = self.config, x.shape
+        query = mx.concatenate(self.queries(x, slice(0, length)), axis=-1)
+        latent, shared = self.latents(x, slice(0, length))
+        both = (latent @ self.w("kv_b_proj").T).reshape(batch, length, c.num_attention_heads, -1)
+        key, value = both[..., : c.qk_nope_head_dim], both[..., c.qk_nope_head_dim :]
+        shared = mx.repeat(shared[:, :, None], c.num_attention_heads, axis=2)
+        key = mx.concatenate([key, shared], axis=-1)
+        scores = mx.einsum("bhld,bshd->bhls", query, key) * c.query_dim**-0.5
+        scores = mx.where(mx.tri(length, dtype=mx.bool_), scores, -mx.inf)
+        weights = mx.softmax(scores, axis=-1, precise=True)
+        return mx.einsum("bhls,bshd->blhd", weights, value).reshape(batch, length, -1) @ self.w("o_proj").T
+
+
+known.accepted("keys in one piece")(Whole)

@@ -1,0 +1,363 @@
+"""Known programs of task 4.4.3, the latent cache."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.4.3")
+
+
+def fetched(program, *lengths, room=4, dtype=mx.float32, seed=1):
+    """The entries of every call, all held to the end, and what is counted. A length below zero is a rewind."""
+    draw, made, found = normals(seed, dtype), program(room), []
+    for length in lengths:
+        if length < 0:
+            made.rewind(-length)
+            continue
+        found.append(made.update_and_fetch(draw(2, length, 5), draw(2, length, 3)))
+        mx.eval(found)
+    return *found, mx.array(made.offset)
+
+
+def refusals(program, *pairs, dtype=mx.float32):
+    """For each pair of shapes behind 2 x 2 x 5 and 2 x 2 x 3: 1 if it is refused, 2 if MLX stops, 0 if it is taken."""
+    found = []
+    for latent, rope_key in pairs:
+        made = program(4)
+        made.update_and_fetch(mx.ones((2, 2, 5)), mx.ones((2, 2, 3)))
+        try:
+            mx.eval(made.update_and_fetch(mx.ones(latent, dtype), mx.ones(rope_key, dtype)))
+            found.append(0)
+        except ValueError:
+            found.append(1)
+        except Exception:
+            found.append(2)
+        found.append(made.offset)
+    return mx.array(found)
+
+
+@known.probe()
+def cache_pieces(program):
+    return fetched(program, 3, 2, 1, 1)
+
+
+@known.probe()
+def cache_full_at_once(program):
+    return fetched(program, 4, 4, 8, seed=2)
+
+
+@known.probe()
+def cache_doubles_twice(program):
+    return fetched(program, 3, 10, seed=3)
+
+
+@known.probe()
+def cache_one_call(program):
+    return fetched(program, 3, seed=4)
+
+
+@known.probe()
+def cache_rewound(program):
+    return fetched(program, 3, -2, 2, -1, 1, seed=5)
+
+
+@known.probe()
+def cache_rewound_when_full(program):
+    """What was fetched before is held, and then others are written in its place."""
+    return fetched(program, 4, -2, 2, seed=6)
+
+
+@known.probe()
+def cache_rewound_to_nothing(program):
+    return fetched(program, 2, -2, 3, seed=7)
+
+
+@known.probe(mx.float16)
+def cache_half(program):
+    return fetched(program, 3, 2, dtype=mx.float16, seed=8)
+
+
+@known.probe()
+def cache_bytes(program):
+    counts, draw = [program(8).nbytes], normals(9, mx.float16)
+    for batch in (1, 3):
+        made = program(8)
+        made.update_and_fetch(draw(batch, 5, 5), draw(batch, 5, 3))
+        counts.append(made.nbytes)
+        made.rewind(2)
+        counts.append(made.nbytes)
+    return mx.array(counts)
+
+
+@known.probe()
+def cache_bytes_in_float32(program):
+    made, draw = program(3), normals(10)
+    made.update_and_fetch(draw(1, 3, 5), draw(1, 3, 3))
+    return mx.array(made.nbytes)
+
+
+@known.probe()
+def cache_refuses_batches(program):
+    return refusals(program, ((1, 2, 5), (1, 2, 3)))
+
+
+@known.probe()
+def cache_refuses_widths(program):
+    return refusals(program, ((2, 2, 3), (2, 2, 5)), ((2, 2, 6), (2, 2, 2)))
+
+
+@known.probe()
+def cache_refuses_sums(program):
+    return refusals(program, ((2, 2, 1), (2, 2, 3)), ((2, 2, 5), (2, 2, 1)))
+
+
+@known.probe()
+def cache_refuses_dtypes(program):
+    return refusals(program, ((2, 2, 5), (2, 2, 3)), dtype=mx.float16)
+
+
+@known.probe()
+def cache_refuses_unlike_pairs(program):
+    return refusals(program, ((2, 2, 5), (2, 1, 3)), ((2, 2, 5), (1, 2, 3)))
+
+
+@known.probe()
+def cache_refuses_a_pair_of_two_dtypes(program):
+    try:
+        return program(4).update_and_fetch(mx.ones((2, 2, 5)), mx.ones((2, 2, 3), mx.float16))
+    except ValueError:
+        return mx.array(1)
+
+
+@known.probe()
+def cache_refuses_rewinds(program):
+    found = []
+    for count in (6, -1, 5, 0):
+        made = program(4)
+        made.update_and_fetch(mx.ones((1, 5, 5)), mx.ones((1, 5, 3)))
+        try:
+            made.rewind(count)
+            found.append(0)
+        except ValueError:
+            found.append(1)
+        found.append(made.offset)
+    return mx.array(found)
+
+
+@known.probe()
+def cache_memory(program):
+    """Whether most calls take as much memory as all entries."""
+    latent, rope_key, made, copied = normals(11)(1, 1, 256), normals(12)(1, 1, 64), program(4), 0
+    for number in range(60):
+        taken = most_at_once(lambda: made.update_and_fetch(latent, rope_key))
+        copied += number >= 20 and taken > number * 4 * 320
+    return mx.array(copied > 8)
+
+
+@known.sized("256 tokens, one at a time, latent 1 x 1 x 512, rope key 1 x 1 x 64")
+def sized(program):
+    latent, rope_key = normals(1)(1, 1, 512), normals(2)(1, 1, 64)
+
+    def run():
+        made = program()
+        for _ in range(256):
+            entries = made.update_and_fetch(latent, rope_key)
+            mx.eval(entries)
+        return entries
+
+    return run
+
+
+COMPARED = "(batch, widths, latent.dtype) != (kept.shape[0], self._widths, kept.dtype)"
+GROWN = "kept = mx.concatenate([kept, mx.zeros_like(kept)], axis=1)"
+BYTES = "kept.shape[0] * self.offset * kept.shape[2] * kept.dtype.size"
+
+known.change(
+    "offset-stays",
+    ("self._entries, self.offset = kept, end", "self._entries = kept"),
+    fact="offset stays at 0, so that every call writes over the one before",
+    question="After a call with three tokens, where does the next one begin to write?",
+)
+known.change(
+    "offset-by-one",
+    ("self._entries, self.offset = kept, end", "self._entries, self.offset = kept, self.offset + 1"),
+    fact="offset moves on by 1, however many tokens came",
+    question="A prompt of five tokens has been read. At which position does the next token stand?",
+)
+known.change(
+    "only-the-new",
+    ("return kept[:, :end]", "return kept[:, end - latent.shape[1] : end]"),
+    fact="the new entries are given back alone",
+    question="What are the new queries to be compared with?",
+)
+known.change(
+    "all-the-room",
+    ("return kept[:, :end]", "return kept[:]"),
+    fact="the array is given back whole, with the places that nobody has written to yet",
+    question="How many tokens does your cache hold, and how many places has the array that you return?",
+)
+known.change(
+    "rope-key-first",
+    ("mx.concatenate([latent, rope_key], axis=-1)", "mx.concatenate([rope_key, latent], axis=-1)"),
+    fact="in each entry the rope key stands before the latent",
+    question="Which numbers of an entry are the first C?",
+)
+known.change(
+    "new-before-old",
+    (
+        "return kept[:, :end]",
+        """
+        old = end - latent.shape[1]
+        return mx.concatenate([kept[:, old:end], kept[:, :old]], axis=1)
+        """,
+    ),
+    fact="the new entries stand before the old ones",
+    question="In what order did the tokens come, and in what order do you give them?",
+)
+known.change(
+    "growth-loses-the-old",
+    (GROWN, "kept = mx.concatenate([mx.zeros_like(kept), mx.zeros_like(kept)], axis=1)"),
+    fact="what was there is lost whenever room is made",
+    question="When the array is full, you make a larger one. What is in it?",
+)
+known.change(
+    "growth-by-the-token",
+    (GROWN, "kept = mx.concatenate([kept, mx.zeros_like(kept[:, :1])], axis=1)"),
+    fact="room is made for just the tokens that come, so that all that is there is copied for every one",
+    question="How many numbers does your cache copy when token 1,000 comes?",
+)
+known.change(
+    "doubled-once",
+    ("while end > kept.shape[1]:", "if end > kept.shape[1]:"),
+    fact="the room is doubled once, also where that is not enough",
+    question="There is room for 4, and 13 tokens come. How often must it double?",
+)
+known.change(
+    "fetched-when-full",
+    ("return kept[:, :end]", "return kept if end == kept.shape[1] else kept[:, :end]"),
+    fact="the cache's own array is given away when it is full, and later written to",
+    question="After a rewind you write into an array. Who may have been given this very array before?",
+)
+known.change(
+    "rewind-forgets-nothing",
+    ("self.offset -= count", "pass"),
+    fact="rewind leaves offset as it was",
+    question="Where do tokens go that come after a rewind?",
+)
+known.change(
+    "rewind-to",
+    ("self.offset -= count", "self.offset = count"),
+    fact="rewind(count) leaves count tokens, where it should forget them",
+    question="Six tokens are there. How many are left after rewind(2)?",
+)
+known.change(
+    "rewind-too-far",
+    ("if not 0 <= count <= self.offset:", "if count < 0:"),
+    fact="more tokens can be rewound than there are",
+    question="Five tokens are there. What does your offset say after rewind(6)?",
+)
+known.change(
+    "rewind-forwards",
+    ("if not 0 <= count <= self.offset:", "if count > self.offset:"),
+    fact="a negative count is taken, and offset moves on over what nobody has written",
+    question="What does rewind(-1) do to your offset?",
+)
+known.change(
+    "rewind-never-all",
+    ("0 <= count <= self.offset", "0 <= count < self.offset"),
+    fact="the first token cannot be rewound",
+    question="May a cache be emptied?",
+)
+known.change(
+    "sums-compared",
+    (COMPARED, "(batch, sum(widths), latent.dtype) != (kept.shape[0], kept.shape[2], kept.dtype)"),
+    fact="of the two sizes only the sum is compared, so that latent and rope key may change places",
+    question="A latent of 64 and a rope key of 512 numbers: how long is their entry?",
+)
+known.change(
+    "batch-not-compared",
+    (COMPARED, "(widths, latent.dtype) != (self._widths, kept.dtype)"),
+    fact="another batch is taken wherever it broadcasts",
+    question="What does an assignment do with a batch of 1 where there is room for 2?",
+)
+known.change(
+    "dtype-not-compared",
+    (COMPARED, "(batch, widths) != (kept.shape[0], self._widths)"),
+    fact="entries of another dtype are taken, and cast without a word",
+    question="What does an assignment do with float16 numbers where there are float32 ones?",
+)
+known.change(
+    "dtypes-of-a-pair-not-compared",
+    (
+        "(rope_key.shape[:-1], rope_key.dtype) != (latent.shape[:-1], latent.dtype)",
+        "rope_key.shape[:-1] != latent.shape[:-1]",
+    ),
+    fact="a rope key of another dtype than the latent's is taken",
+    question="What is the dtype of a float32 and a float16 array, concatenated?",
+)
+known.change(
+    "float32-kept",
+    ("sum(widths)), latent.dtype)", "sum(widths)))"),
+    (COMPARED, "(batch, widths) != (kept.shape[0], self._widths)"),
+    fact="entries are kept in float32, whatever they come in",
+    question="What dtype has mx.zeros, if nothing is said?",
+)
+known.change(
+    "bytes-of-the-room",
+    (BYTES, "kept.nbytes"),
+    fact="nbytes counts the room as well, which nobody has written to",
+    question="Which part of the array does a decode step read?",
+)
+known.change(
+    "bytes-of-one-row",
+    (BYTES, "self.offset * kept.shape[2] * kept.dtype.size"),
+    fact="nbytes counts one row of the batch",
+    question="How many rows does the cache hold?",
+)
+known.change(
+    "elements-for-bytes",
+    (BYTES, "kept.shape[0] * self.offset * kept.shape[2]"),
+    fact="nbytes counts numbers, and not bytes",
+    question="How many bytes does a number of your entries take?",
+)
+known.change(
+    "bytes-of-latents",
+    (BYTES, "kept.shape[0] * self.offset * self._widths[0] * kept.dtype.size"),
+    fact="nbytes leaves the rope keys out",
+    question="What does a decode step read besides the latents?",
+)
+
+
+@known.accepted("room for what comes, at least twice as much")
+class AtLeastTwice:
+    def __init__(self, room=256):
+        self.offset, self.room, self.sizes = 0, room, None
+        self.entries = None
+
+    @property
+    def nbytes(self):
+        return 0 if self.entries is None else self.entries[:, : self.offset].nbytes
+
+    def update_and_fetch(self, latent, rope_key):
+        sizes = [(x.shape[0], x.shape[2], x.dtype) for x in (latent, rope_key)]
+        if latent.shape[1] != rope_key.shape[1] or sizes[0][::2] != sizes[1][::2]:
+            raise ValueError("they differ")
+        if self.sizes is not None and sizes != self.sizes:
+            raise ValueError("of another kind")
+        self.sizes, end, new = sizes, self.offset + latent.shape[1], mx.concatenate([latent, rope_key], axis=2)
+        if self.entries is None or end > self.entries.shape[1]:
+            room = max(end, self.room if self.entries is None else 2 * self.entries.shape[1])
+            larger = mx.zeros((new.shape[0], room, new.shape[2]), new.dtype)
+            if self.entries is not None:
+                larger[:, : self.offset] = self.entries[:, : self.offset]
+            self.entries = larger
+        self.entries[:, self.offset : end] = new
+        self.offset = end
+        return self.entries[:, :end]
+
+    def rewind(self, count):
+        if count not in range(self.offset + 1):
+            raise ValueError(f"{count} is not in 0 to {self.offset}")
+        self.offset -= count
