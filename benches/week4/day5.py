@@ -34,8 +34,8 @@ def measure(quick: bool = False) -> Table:
     return Table(
         ("tokens", "experts read", "experts: MiB", "dense: MiB", "experts: ms", "dense: ms", "times as fast"),
         rows,
-        f"One token reads {rows[0][1]} of {EXPERTS} experts, {counts[-1]} tokens together read {rows[-1][1]}: what is saved "
-        f"for one token is bytes and arithmetic, for many it is arithmetic alone.",
+        f"One token reads {rows[0][1]} of {EXPERTS} experts, {counts[-1]} tokens together read {rows[-1][1]}: for one, "
+        "bytes and arithmetic are saved, for many arithmetic alone.",
     )
 
 
