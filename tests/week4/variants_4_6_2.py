@@ -59,7 +59,7 @@ known.not_timed("a few multiplications")
 known.change(
     "macs-of-the-stored",
     ("macs=c.num_hidden_layers * matrices", "macs=distinct * matrices"),
-    fact="a layer's matrices are multiplied by once for each layer that is stored, and not for each that a token passes through",
+    fact="a token is multiplied by the matrices of the stored layers once, however many layers it passes through",
     question="A token comes through the same matrices a second time. Is anything left of the first time's work?",
 )
 known.change(
