@@ -1,0 +1,124 @@
+"""Day 6's pictures: orders of layers, a key of weights that are used twice, and the training runs of the record."""
+
+import datetime
+import json
+from typing import Any
+
+import numpy as np
+from book.generate.week1.heads import SENTENCE, is_here, model, streams_of
+from tests.week1.formulas import linear64, rms_norm64
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas, lines, strips
+from tiny_llm_course.dev.book.drawing.canvas import FONT
+from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.measuring.clock import number
+from tiny_llm_course.measuring.machine import in_words
+from tiny_llm_course.paths import ROOT
+from tiny_llm_course.programs.packages import load_solution
+from tiny_llm_course.testkit.rounding import to_float64
+
+RECORD = ROOT / "benches" / "weight_sharing.json"
+LAYERS, STORED = 6, 3
+CELL = 40.0  # pixels
+# What the chart shows; the table has all.
+DRAWN = ("tied", "tied, 3 sets, sequence", "tied, 1 set", "tied, 3 layers")
+
+
+def generated_parts(course: Course) -> Parts:
+    """The pictures. Without the model, the one that needs it stays as it is."""
+    found = json.loads(RECORD.read_text(encoding="utf-8"))
+    return {
+        ("4.6", "orders"): orders(),
+        ("4.6", "keys"): keys() if is_here() else present("4.6", "keys"),
+        ("4.6", "first-losses"): first_losses(found),
+        ("4.6", "trained"): trained(found),
+    }
+
+
+def orders() -> str:
+    """A row of layers for each order; a number is the set of weights that a layer uses."""
+    load_solution()
+    from tiny_llm_solution.weight_sharing.owners import ORDERS, weight_owner
+
+    canvas, told = Canvas(), []
+    for i, order in enumerate(ORDERS):
+        y = i * (CELL + FONT + 16)
+        canvas.text(0, y + FONT, order, "strong")
+        owners = [weight_owner(layer, LAYERS, STORED, order) for layer in range(LAYERS)]
+        for layer, owner in enumerate(owners):
+            x = layer * (CELL + 14)
+            canvas.rect(x, y + FONT + 6, CELL, CELL - 8, "frame", 3)
+            canvas.text(x + CELL / 2, y + FONT + 6 + CELL / 2, str(owner), "strong", "middle")
+            if layer:
+                middle = y + FONT + 2 + CELL / 2
+                canvas.path([(x - 14, middle), (x, middle)], "line", arrow=True)
+        told.append(f"{order}: {' '.join(map(str, owners))}")
+    caption = "A token passes through six layers, from left to right. The number says which of three sets of weights a "
+    caption += "layer uses."
+    return canvas.figure("orders-4-6", "Three orders of shared layers", "; ".join(told) + ".", caption)
+
+
+def keys() -> str:
+    """The key of the example's last token, by the weights of layer 0, when they are used once, and once more."""
+    weights = {name: to_float64(w) for name, w in model().layer(0).items()}
+    eps, dims = model().config["rms_norm_eps"], model().config["head_dim"]
+    found = []
+    for stream in streams_of(SENTENCE)[:2]:  # what the embedding gives, and what layer 0 makes of it
+        read = rms_norm64(stream[-1:], weights["input_layernorm.weight"], eps)
+        key = linear64(read, weights["self_attn.k_proj.weight"])[:, :dims]
+        found.append(rms_norm64(key, weights["self_attn.k_norm.weight"], eps)[0])
+    first, second = found
+    cosine = float(first @ second / np.linalg.norm(first) / np.linalg.norm(second))
+    canvas = Canvas()
+    strips(canvas, np.stack(found), ["layer 0", "layer 1"], "key")
+    about = f"Two vectors of {dims} numbers, one below the other. The cosine of their angle is {cosine:.2f}."
+    caption = (
+        f"The key of <code>dog</code> in <i>{SENTENCE}</i>, head 0, before RoPE. Both are made by the weights of layer "
+        "0 of the model that comes with the course: the first of the token's embedding, the second of what layer 0 has "
+        f"handed on, as a layer 1 with the same weights would. The cosine between them is {cosine:.2f}: the weights "
+        "are the same, and the keys are not."
+    )
+    return canvas.figure("keys-4-6", "A key of weights that are used twice", about, caption)
+
+
+def first_losses(found: dict[str, Any]) -> str:
+    """A table: nats before the first step."""
+    rows = [f"| {row['spread']} | {row['model']} | {row['nats']:.2f} |" for row in found["first_losses"]]
+    head = ["| Spread of the tables | Model | Nats a token, before the first step |", "|--:|:--|--:|"]
+    return "\n".join([*head, *rows, ""])
+
+
+def trained(found: dict[str, Any]) -> str:
+    """The curves of some runs, and a table of the ends of all."""
+    seed, *others = dict.fromkeys(run["seed"] for run in found["runs"])
+    runs = {run["model"]: run for run in found["runs"] if run["seed"] == seed}
+    drawn = {name: [entry["bits_per_byte"] for entry in runs[name]["log"]] for name in DRAWN if name in runs}
+    steps = [entry["step"] for entry in next(iter(runs.values()))["log"]]
+    canvas = Canvas()
+    lines(canvas, steps, drawn, ("steps", "bits per byte, held out"), number)
+    about = "; ".join(f"{name}: {', '.join(map(number, values))}" for name, values in drawn.items())
+    caption = "Bits per byte on stories that nobody trains on, while small models are trained. Lower is better."
+    figure = canvas.figure("trained-4-6", "Training runs that share weights", f"At steps {steps}. {about}.", caption)
+    ends = {name: run["log"][-1]["bits_per_byte"] for name, run in runs.items()}
+    head = ["Model", "Layers", "Sets stored", "Weights", "Bits per byte at the end", "Against tied"]
+    rows = []
+    for name, run in runs.items():
+        counts = len(run["layers"]), len(set(run["layers"])), f"{run['weights']:,}"
+        rows.append([name, *counts, f"{ends[name]:.3f}", f"{100 * (ends[name] / ends['tied'] - 1):+.1f} %"])
+    again = ""
+    if others:
+        apart = [
+            abs(run["log"][-1]["bits_per_byte"] - ends[run["model"]]) for run in found["runs"] if run["seed"] != seed
+        ]
+        again = f" With another seed, the ends are at most {max(apart):.3f} apart."
+    day, shape = datetime.date.fromisoformat(found["date"]), found["schedule"]
+    torch = found["machine"]["torch"]
+    where = (
+        f"*{shape['steps']} steps of {shape['rows']} x {shape['context']} tokens, E {found['shape']['hidden_size']}, "
+        f"V {found['shape']['vocab_size']}, on {day.day} {day:%B} {day.year}; one run each, seed {seed}.{again} "
+        f"PyTorch {torch}; {in_words(found['machine'])}.*"
+    )
+    sides = [":--", *["--:"] * (len(head) - 1)]
+    table = "\n".join(f"| {' | '.join(map(str, line))} |" for line in [head, sides, *rows])
+    return f"{figure}\n{table}\n\n{where}\n"

@@ -1,0 +1,186 @@
+"""Known programs of task 4.6.1, whose weights."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.6.1")
+
+ORDERS = ("sequence", "cycle", "cycle_reversed")
+
+
+def owners(program, layers, distinct, order):
+    return mx.array([program(n, layers, distinct, order) for n in range(layers)], mx.float32)
+
+
+def refused(program, *calls):
+    """1 for each call that is refused, 0 if not."""
+    found = []
+    for call in calls:
+        try:
+            program(*call)
+        except ValueError:
+            found.append(1)
+            continue
+        found.append(0)
+    return mx.array(found)
+
+
+@known.probe()
+def owner_sequence(program):
+    return owners(program, 6, 3, "sequence"), owners(program, 8, 2, "sequence")
+
+
+@known.probe()
+def owner_cycle(program):
+    return owners(program, 6, 3, "cycle"), owners(program, 8, 2, "cycle")
+
+
+@known.probe()
+def owner_reversed(program):
+    return owners(program, 6, 3, "cycle_reversed")
+
+
+@known.probe()
+def owner_reversed_of_three_rounds(program):
+    return owners(program, 9, 3, "cycle_reversed")
+
+
+@known.probe()
+def owner_reversed_of_four_rounds(program):
+    return owners(program, 12, 3, "cycle_reversed")
+
+
+@known.probe()
+def owner_all_stored(program):
+    return tuple(owners(program, 5, 5, order) for order in ORDERS)
+
+
+@known.probe()
+def owner_one_stored(program):
+    return tuple(owners(program, 3, 1, order) for order in ORDERS)
+
+
+@known.probe()
+def owner_refuses_what_does_not_divide(program):
+    return refused(
+        program, *((0, layers, distinct, order) for layers, distinct in ((6, 4), (3, 6)) for order in ORDERS)
+    )
+
+
+@known.probe()
+def owner_refuses_less_than_one(program):
+    return refused(program, *((0, 6, -2, order) for order in ORDERS))
+
+
+@known.probe()
+def owner_refuses_layers(program):
+    return refused(program, (6, 6, 3, "cycle"), (-1, 6, 3, "sequence"))
+
+
+@known.probe()
+def owner_refuses_orders(program):
+    return refused(program, (0, 6, 3, "zigzag"))
+
+
+known.not_timed("a few divisions")
+
+known.change(
+    "divided-by-distinct",
+    ("layer // (layers // distinct)", "layer // distinct"),
+    fact='in "sequence" a layer\'s number is divided by how many layers are stored, and not by how often each is used',
+    question="Eight layers, two stored: how many neighbours have the same weights?",
+)
+known.change(
+    "sequence-and-cycle-exchanged",
+    (
+        'if order == "sequence":',
+        'order = {"sequence": "cycle", "cycle": "sequence"}.get(order, order)\nif order == "sequence":',
+    ),
+    fact='"sequence" gives what "cycle" should give, and the other way round',
+    question="Read 0 0 1 1 2 2 aloud: is that one round after the other, or each several times at once?",
+)
+known.change(
+    "always-in-sequence",
+    ('if order == "sequence":', "if order in ORDERS:"),
+    fact="neighbours share their weights in every order",
+    question='In "cycle", which layer is the next one with the weights of layer 0?',
+)
+known.change(
+    "every-second-round-reversed",
+    (
+        "last_of_several = layers > distinct and layer >= layers - distinct",
+        "last_of_several = layer // distinct % 2 == 1",
+    ),
+    fact='in "cycle_reversed" every second round goes backwards, and not the last one alone',
+    question="Nine layers, three stored: which of the three rounds goes backwards?",
+)
+known.change(
+    "every-round-but-the-first-reversed",
+    ("layer >= layers - distinct", "layer >= distinct"),
+    fact='in "cycle_reversed" all rounds but the first go backwards',
+    question="Nine layers, three stored: in which direction does the second round go?",
+)
+known.change(
+    "single-round-reversed",
+    ("layers > distinct and layer >= layers - distinct", "layer >= layers - distinct"),
+    fact='in "cycle_reversed" a single round goes backwards, too',
+    question="Where all layers are stored, whose weights should layer 0 use?",
+)
+known.change(
+    "never-reversed",
+    ('distinct - 1 - place if order == "cycle_reversed" and last_of_several else place', "place"),
+    fact='"cycle_reversed" gives what "cycle" gives',
+    question="What does the word behind the underscore say of the last round?",
+)
+known.change(
+    "all-rounds-reversed",
+    ('order == "cycle_reversed" and last_of_several', 'order == "cycle_reversed" and layers > distinct'),
+    fact='in "cycle_reversed" every round goes backwards, the first one, too',
+    question="With which stored layer does the first round begin?",
+)
+known.change(
+    "one-too-many-backwards",
+    ("return distinct - 1 - place", "return distinct - place"),
+    fact="a round that goes backwards begins with `distinct`, and so with a layer that is not stored",
+    question="Three layers are stored. What is the number of the last of them?",
+)
+known.change(
+    "remainder-not-refused",
+    ("if distinct < 1 or layers % distinct:", "if distinct < 1 or distinct > layers:"),
+    fact="a number of layers that does not divide is not refused",
+    question="Six layers, four stored: how often is each used?",
+)
+known.change(
+    "below-one-not-refused",
+    ("if distinct < 1 or layers % distinct:", "if layers % distinct:"),
+    fact="a number of stored layers below 1 is not refused",
+    question="What is 6 % -2 in Python?",
+)
+known.change(
+    "any-layer",
+    ("if not 0 <= layer < layers:", "if False:"),
+    fact="a layer that is not there has an owner, too",
+    question="A model has six layers. Is there a layer 6?",
+)
+known.change(
+    "any-order",
+    ("if order not in ORDERS:", "if False:"),
+    fact='an order that is not there is taken for "cycle"',
+    question="Whoever mistypes an order: what should they be told?",
+)
+
+
+@known.accepted("listed-and-looked-up")
+def listed(layer, layers, distinct, order):
+    if distinct < 1 or layers % distinct:
+        raise ValueError(f"{distinct} stored layers do not make {layers}")
+    rounds, one = layers // distinct, list(range(distinct))
+    found = {
+        "sequence": [owner for owner in one for _ in range(rounds)],
+        "cycle": one * rounds,
+        "cycle_reversed": one * (rounds - 1) + (one[::-1] if rounds > 1 else one),
+    }
+    if order not in found or not 0 <= layer < layers:
+        raise ValueError(f"{order}, layer {layer}")
+    return found[order][layer]

@@ -1,0 +1,174 @@
+"""Known programs of task 4.6.2, what sharing saves."""
+
+import mlx.core as mx
+from tests.week1.reference_model import QWEN3, QWEN25, random_model
+from tests.week4.formulas_day6 import counts_of
+from tiny_llm_solution.config import ModelConfig
+from tiny_llm_solution.weight_sharing.counts import Counts
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.6.2")
+
+
+def counted(program, base, distinct, **measures):
+    found = program(ModelConfig.from_dict({**base, **measures}), distinct)
+    return tuple(mx.array([value]) for value in (found.stored, found.macs, found.cached))
+
+
+@known.probe()
+def counts_nothing_shared(program):
+    return counted(program, QWEN3, 2)
+
+
+@known.probe()
+def counts_tied(program):
+    return counted(program, QWEN3, 2, tie_word_embeddings=True)
+
+
+@known.probe()
+def counts_half(program):
+    return counted(program, QWEN3, 3, num_hidden_layers=6)
+
+
+@known.probe()
+def counts_one_of_six(program):
+    return counted(program, QWEN25, 1, num_hidden_layers=6)
+
+
+@known.probe()
+def counts_qwen25_tied(program):
+    return counted(program, QWEN25, 2, num_hidden_layers=4, tie_word_embeddings=True)
+
+
+@known.probe()
+def counts_refused(program):
+    found = []
+    for layers, distinct in ((6, 4), (3, 6)):
+        try:
+            program(ModelConfig.from_dict({**QWEN3, "num_hidden_layers": layers}), distinct)
+        except ValueError:
+            found.append(1)
+            continue
+        found.append(0)
+    return mx.array(found)
+
+
+known.not_timed("a few multiplications")
+
+known.change(
+    "macs-of-the-stored",
+    ("macs=c.num_hidden_layers * matrices", "macs=distinct * matrices"),
+    fact="a token is multiplied by the matrices of the stored layers once, however many layers it passes through",
+    question="A token comes through the same matrices a second time. Is anything left of the first time's work?",
+)
+known.change(
+    "cached-of-the-stored",
+    ("cached=c.num_hidden_layers", "cached=distinct"),
+    fact="keys and values are kept for each layer that is stored, and not for each that a token passes through",
+    question="Layers 0 and 1 have the same weights. Do they read the same stream, and so compute the same keys?",
+)
+known.change(
+    "stored-for-every-layer",
+    ("distinct * layer +", "c.num_hidden_layers * layer +"),
+    fact="the weights of a layer are stored once for each layer that a token passes through",
+    question="What is in the file of a model whose layers share?",
+)
+known.change(
+    "head-never-stored",
+    ("table * (1 if c.tie_word_embeddings else 2)", "table"),
+    fact="the head takes no room in the file, whether it is tied or not",
+    question="Which entry does an untied model's file have that a tied one's has not?",
+)
+known.change(
+    "head-always-stored",
+    ("table * (1 if c.tie_word_embeddings else 2)", "table * 2"),
+    fact="the head is stored beside the table, also where they are one",
+    question="What does tie_word_embeddings say of lm_head.weight?",
+)
+known.change(
+    "ties-exchanged",
+    ("(1 if c.tie_word_embeddings else 2)", "(2 if c.tie_word_embeddings else 1)"),
+    fact="a tied model stores the table twice, and an untied one once",
+    question="Which of the two needs a matrix more?",
+)
+known.change(
+    "tied-head-costs-nothing",
+    ("matrices + table", "matrices + (0 if c.tie_word_embeddings else table)"),
+    fact="a tied head is not multiplied by",
+    question="How does a tied model come to a logit for each token?",
+)
+known.change(
+    "looking-up-multiplies",
+    ("matrices + table", "matrices + 2 * table"),
+    fact="looking a token's row up counts as a multiplication by the whole table",
+    question="What does table[token] read, and what does it multiply?",
+)
+known.change(
+    "head-in-no-macs",
+    ("matrices + table", "matrices"),
+    fact="the head is in none of the multiplications",
+    question="Which is the last matrix that a token meets?",
+)
+known.change(
+    "dims-from-hidden",
+    ("queries, keys = c.num_attention_heads * c.head_dim,", "queries, keys = c.hidden_size,"),
+    fact="queries are taken to be as wide as the stream, and not H * D",
+    question="What are H * D and E in this config?",
+)
+known.change(
+    "keys-of-all-heads",
+    ("c.num_key_value_heads * c.head_dim", "c.num_attention_heads * c.head_dim"),
+    fact="there are keys and values for each of the H heads",
+    question="How many heads share a key?",
+)
+known.change(
+    "values-not-cached",
+    ("* 2 * keys", "* keys"),
+    fact="keys are kept, and values are not",
+    question="What does a query read of a key's token, once it has its weight?",
+)
+known.change(
+    "two-matrices-in-the-mlp",
+    ("3 * c.intermediate_size", "2 * c.intermediate_size"),
+    fact="an MLP has two matrices",
+    question="Which matrices has a SwiGLU besides up and down?",
+)
+known.change(
+    "no-head-norms",
+    ("2 * c.head_dim if", "0 if"),
+    fact="the norms of queries and keys are not counted",
+    question="Which weights of size D has a layer of Qwen3?",
+)
+known.change(
+    "biases-left-out",
+    ("else queries + 2 * keys", "else 0"),
+    fact="the biases of Qwen2.5's queries, keys and values are not counted",
+    question="Which weights has a layer of Qwen2.5 that one of Qwen3 has not?",
+)
+known.change(
+    "norms-left-out",
+    ("matrices + small + 2 * c.hidden_size", "matrices + small"),
+    fact="the norms before attention and MLP are not counted",
+    question="How many weights of size E has a layer?",
+)
+known.change(
+    "no-final-norm",
+    ("distinct * layer + c.hidden_size,", "distinct * layer,"),
+    fact="the final norm is not counted",
+    question="Which weight of a model belongs to no layer, and is no table?",
+)
+known.change(
+    "remainder-not-refused",
+    ("if distinct < 1 or c.num_hidden_layers % distinct:", "if False:"),
+    fact="a number of layers that does not divide is not refused",
+    question="Six layers, four stored: how often is each used?",
+)
+
+
+@known.accepted("by-shapes")
+def by_shapes(config, distinct):
+    """A model with so many layers is made of nothing but shapes, and counted."""
+    if distinct < 1 or config.num_hidden_layers % distinct:
+        raise ValueError(f"{config.num_hidden_layers}, {distinct}")
+    return Counts(**counts_of(random_model(vars(config), 1), distinct))

@@ -1,0 +1,293 @@
+"""Known programs of task 4.6.3, a model whose layers share."""
+
+import dataclasses
+
+import mlx.core as mx
+from tests.week1.reference_model import QWEN3, QWEN25, random_model, random_tokens
+from tests.week2.doubling import Doubling, halved
+from tests.week2.in_parts import Parts, in_parts
+from tests.week4.formulas_day6 import stored_only
+from tiny_llm_solution.config import ModelConfig
+from tiny_llm_solution.qwen3_cached.cache import KVCache
+from tiny_llm_solution.qwen3_cached.model import Qwen3CachedModel
+from tiny_llm_solution.qwen3_cached.parts import DENSE
+from tiny_llm_solution.weight_sharing.model import SharedLayersModel
+from tiny_llm_solution.weight_sharing.owners import weight_owner
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.6.3")
+
+
+def whole_of(base, seed, layers, distinct, dtype=mx.float32, **changes):
+    return stored_only(random_model(base, seed, dtype, num_hidden_layers=layers, **changes), distinct)
+
+
+def run(program, base, seed, layers, distinct, order, *parts, own_caches=False, **options):
+    """The logits after every position, and how many tokens each cache holds then."""
+    whole = whole_of(base, seed, layers, distinct, **options)
+    model = program(ModelConfig.from_dict(whole.config), whole.weights, distinct, order)
+    caches = [KVCache() for _ in range(layers)] if own_caches else model.new_caches()
+
+    def rewind(count):
+        for each in {id(cache): cache for cache in caches}.values():
+            each.rewind(count)
+
+    tokens = random_tokens(seed, 2, sum(n for n in parts if n > 0))
+    found = in_parts(lambda part: model(part, caches, all_positions=True), rewind, tokens, Parts(parts))
+    return found, mx.array([cache.offset for cache in caches])
+
+
+@known.probe()
+def shared_sequence(program):
+    return run(program, QWEN3, 31, 4, 2, "sequence", 3, 1, 2)
+
+
+@known.probe()
+def shared_cycle(program):
+    return run(program, QWEN3, 32, 6, 3, "cycle", 2, 2)
+
+
+@known.probe()
+def shared_reversed(program):
+    return run(program, QWEN25, 33, 6, 3, "cycle_reversed", 2, 1)
+
+
+@known.probe()
+def shared_caches_of_mine(program):
+    return run(program, QWEN3, 34, 4, 2, "cycle", 2, 2, own_caches=True)
+
+
+@known.probe()
+def shared_one_set(program):
+    return run(program, QWEN3, 35, 3, 1, "cycle", 2, 1)
+
+
+@known.probe()
+def shared_nothing(program):
+    return run(program, QWEN3, 36, 3, 3, "sequence", 2, 1)
+
+
+@known.probe()
+def shared_tied(program):
+    return run(program, QWEN3, 37, 4, 2, "cycle", 2, 2, tie_word_embeddings=True)
+
+
+@known.probe(mx.float16)
+def shared_half(program):
+    return run(program, QWEN3, 38, 4, 2, "sequence", 2, 2, dtype=mx.float16)
+
+
+@known.probe()
+def shared_rewound(program):
+    return run(program, QWEN3, 39, 4, 2, "cycle", 2, -2, 2)
+
+
+@known.probe()
+def shared_last_position(program):
+    whole = whole_of(QWEN3, 40, 4, 2)
+    model = program(ModelConfig.from_dict(whole.config), whole.weights, 2, "cycle")
+    return model(random_tokens(40, 2, 5)), model(random_tokens(41, 2, 5))
+
+
+@known.probe()
+def shared_by_other_parts(program):
+    whole = whole_of(QWEN25, 42, 4, 2)
+    model = program(ModelConfig.from_dict(whole.config), halved(whole).weights, 2, "sequence", Doubling())
+    return model(random_tokens(42, 1, 3), all_positions=True)
+
+
+class Counting(Doubling):
+    def __init__(self):
+        self.made = []
+
+    def projection(self, weights, name, bias=False):
+        self.made.append(name)
+        return super().projection(weights, name, bias)
+
+
+@known.probe()
+def shared_matrices(program):
+    """How many are made."""
+    whole, parts = whole_of(QWEN3, 43, 6, 2), Counting()
+    program(ModelConfig.from_dict(whole.config), whole.weights, 2, "cycle", parts)
+    return mx.array(len(parts.made))
+
+
+@known.probe()
+def shared_numbers_of_caches(program):
+    whole = whole_of(QWEN3, 44, 4, 2)
+    model = program(ModelConfig.from_dict(whole.config), whole.weights, 2, "cycle")
+    found = [len(model.new_caches())]
+    for count in (2, 3, 5):
+        try:
+            mx.eval(model(random_tokens(44, 1, 2), [KVCache() for _ in range(count)]))
+            found.append(0)
+        except ValueError:
+            found.append(1)
+    return mx.array(found)
+
+
+@known.sized("one token after 128, 12 layers of 3 sets, E 256, float32")
+def sized(program):
+    measures = {"hidden_size": 256, "intermediate_size": 576, "head_dim": 32, "max_position_embeddings": 256}
+    whole = whole_of(QWEN3, 1, 12, 3, **measures)
+    model = program(ModelConfig.from_dict(whole.config), whole.weights, 3, "sequence")
+    caches = model.new_caches()
+    mx.eval(model(random_tokens(1, 1, 128), caches))
+
+    def step():
+        found = model(mx.array([[5]]), caches)
+        for cache in caches:
+            cache.rewind(1)
+        return found
+
+    return step
+
+
+known.change(
+    "caches-shared-as-well",
+    (
+        "[KVCache() for _ in self.layers]",
+        "[caches[id(layer)] for caches in [{id(each): KVCache() for each in self.layers}] for layer in self.layers]",
+    ),
+    fact="layers with the same weights have one cache together",
+    question="What does layer 0 write into the cache, and what would layer 1 then find there for the same token?",
+)
+known.change(
+    "cache-of-the-owner",
+    ("layer(x, cache)", "layer(x, caches[self.layers.index(layer)])"),
+    fact="a layer reads and writes the cache of the first layer with the same weights",
+    question="Which keys are in the cache that your second layer reads: its own?",
+)
+known.change(
+    "a-cache-for-each-stored-layer",
+    ("[KVCache() for _ in self.layers]", "[KVCache() for _ in {id(layer) for layer in self.layers}]"),
+    fact="new_caches gives one cache for each layer that is stored",
+    question="How many layers does a token pass through?",
+)
+known.change(
+    "each-once",
+    ("[stored.layers[owner] for owner in owners]", "stored.layers"),
+    fact="each stored layer is run once",
+    question="Six layers, three stored: how many steps does a token take?",
+)
+known.change(
+    "order-ignored",
+    ("weight_owner(number, layers, distinct, order)", 'weight_owner(number, layers, distinct, "cycle")'),
+    fact='the layers are run in the order "cycle", whatever order is asked for',
+    question="Does the order that your constructor is given reach weight_owner?",
+)
+known.change(
+    "always-in-sequence",
+    ("weight_owner(number, layers, distinct, order)", 'weight_owner(number, layers, distinct, "sequence")'),
+    fact='the layers are run in the order "sequence", whatever order is asked for',
+    question="Does the order that your constructor is given reach weight_owner?",
+)
+known.change(
+    "first-weights-for-all",
+    ("stored.layers[owner] for owner in owners", "stored.layers[0] for owner in owners"),
+    fact="every layer has the weights of the first one",
+    question="How many sets of weights does the file hold, and how many of them does your model use?",
+)
+known.change(
+    "owners-in-reverse",
+    ("for owner in owners]", "for owner in reversed(owners)]"),
+    fact="the layers are run from the last to the first",
+    question="Which layer reads the embeddings?",
+)
+known.change(
+    "made-for-each-layer",
+    (
+        "self.layers = [stored.layers[owner] for owner in owners]",
+        """
+        prefix = "model.layers."
+        copies = {name: w for name, w in weights.items() if not name.startswith(prefix)}
+        for number, owner in enumerate(owners):
+            own = [name for name in weights if name.startswith(f"{prefix}{owner}.")]
+            copies |= {name.replace(f"{prefix}{owner}.", f"{prefix}{number}."): weights[name] for name in own}
+        self.layers = Qwen3CachedModel(config, copies, parts).layers
+        """,
+    ),
+    fact="the matrices are made anew for each layer that uses them",
+    question="If making a matrix means packing it into 4 bits: how many packed copies does your model hold?",
+)
+known.change(
+    "parts-left-alone",
+    ("weights, parts)", "weights)"),
+    fact="the matrices are used as they stand in the checkpoint, whatever parts are given",
+    question="What is the constructor's last argument for?",
+)
+known.change(
+    "norm-after-every-layer",
+    ("x = layer(x, cache)", "x = self.norm(layer(x, cache))"),
+    fact="the final norm is applied after every layer, and once more at the end",
+    question="How often does a token meet the final norm?",
+)
+known.change(
+    "every-layer-reads-the-embeddings",
+    ("layer(x, cache)", "layer(self.embedding(tokens), cache)"),
+    fact="every layer reads the embeddings",
+    question="What does the second use of the same weights read, that the first one has not read?",
+)
+known.change(
+    "caches-left-empty",
+    ("layer(x, cache)", "layer(x, KVCache())"),
+    fact="every call has caches of its own, and those that it is given stay empty",
+    question="After a call with five tokens, what is the offset of the caches that you were given?",
+)
+known.change(
+    "number-not-compared",
+    ("if len(caches) != len(self.layers):", "if False:"),
+    ("strict=True", "strict=False"),
+    fact="with fewer caches than layers only so many layers are run, and with more the rest is ignored",
+    question="Where does zip stop, if one list is shorter than the other?",
+)
+known.change(
+    "every-position-always",
+    ("x if all_positions else x[:, -1:]", "x"),
+    fact="every position is scored, also where the last one is asked for",
+    question="How many rows of logits does the next token need?",
+)
+known.change(
+    "last-position-always",
+    ("x if all_positions else x[:, -1:]", "x[:, -1:]"),
+    fact="only the last position is scored, also where all are asked for",
+    question="What does all_positions=True ask for?",
+)
+known.change(
+    "always-tied",
+    ("return self.head(x)", "return self.embedding.as_linear(x)"),
+    fact="the head is always the embedding's table, also where the config does not tie them",
+    question="Sharing layers is one choice, tying the head another. Which of them does tie_word_embeddings make?",
+)
+
+
+@known.accepted("week-2-s-model-with-other-layers")
+class Inherited(Qwen3CachedModel):
+    def __init__(self, config, weights, distinct, order, parts=DENSE):
+        layers = config.num_hidden_layers
+        owners = [weight_owner(number, layers, distinct, order) for number in range(layers)]
+        super().__init__(dataclasses.replace(config, num_hidden_layers=distinct), weights, parts)
+        self.layers = [self.layers[owner] for owner in owners]
+
+
+@known.accepted("looked-up-while-running")
+class LookedUp(SharedLayersModel):
+    def __init__(self, config, weights, distinct, order, parts=DENSE):
+        super().__init__(dataclasses.replace(config, num_hidden_layers=distinct), weights, distinct, order, parts)
+        layers = config.num_hidden_layers
+        self.owners = [weight_owner(number, layers, distinct, order) for number in range(layers)]
+
+    def new_caches(self):
+        return [KVCache() for _ in self.owners]
+
+    def __call__(self, tokens, caches=None, all_positions=False):
+        caches = self.new_caches() if caches is None else caches
+        if len(caches) != len(self.owners):
+            raise ValueError(f"{len(caches)} caches, {len(self.owners)} layers")
+        x = self.embedding(tokens)
+        for owner, cache in zip(self.owners, caches, strict=True):
+            x = self.layers[owner](x, cache)
+        x = self.norm(x)
+        return self.head(x if all_positions else x[:, -1:])

@@ -1,0 +1,174 @@
+"""Known programs of task 4.6.4, a table at both ends."""
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.6.4")
+
+
+@known.probe()
+def tied_three_tokens(program):
+    return tuple(program(normals(31)(7, 4), mx.array([1, 5, 3]), mx.array([5, 3, 6])))
+
+
+@known.probe()
+def tied_twice_read(program):
+    return tuple(program(normals(32)(6, 4), mx.array([1, 4, 1, 1]), mx.array([2, 5, 3, 0])))
+
+
+@known.probe()
+def tied_repeats_itself(program):
+    return tuple(program(normals(33)(6, 4), mx.array([2, 5]), mx.array([2, 0])))
+
+
+@known.probe()
+def tied_huge_logits(program):
+    return tuple(program(normals(34)(6, 5, spread=15), mx.array([1, 4, 2]), mx.array([0, 3, 5])))
+
+
+@known.probe(mx.float16)
+def tied_half(program):
+    return tuple(program(normals(35, mx.float16)(6, 4), mx.array([1, 4]), mx.array([2, 5])))
+
+
+@known.probe(mx.float16)
+def tied_huge_half(program):
+    """In float16 logits near 100,000 are infinite."""
+    return tuple(program(normals(36, mx.float16)(6, 5, spread=150), mx.array([1, 4, 2]), mx.array([0, 3, 5])))
+
+
+@known.probe()
+def tied_square(program):
+    return tuple(program(normals(37)(4, 4), mx.array([1, 0, 3, 2]), mx.array([3, 2, 2, 0])))
+
+
+@known.sized("V 2,048, E 128, L 512, float32")
+def sized(program):
+    draw = normals(1)
+    table = draw(2048, 128, spread=0.02)
+    tokens, targets = (mx.array((mx.abs(draw(512)) * 600).astype(mx.int32)) % 2048 for _ in range(2))
+    mx.eval(table, tokens, targets)
+    return lambda: program(table, tokens, targets)
+
+
+known.change(
+    "head-part-only",
+    ("as_head.at[tokens].add(as_rows)", "as_head"),
+    fact="the gradient has only what the table gets as the head",
+    question="Row 5 was read, and is no target. Would another row 5 have given another loss?",
+)
+known.change(
+    "row-part-only",
+    ("as_head.at[tokens].add(as_rows)", "mx.zeros_like(wide).at[tokens].add(as_rows)"),
+    fact="the gradient has only what the rows get that were looked up",
+    question="A row that was never read was compared with x all the same. Should its score go up or down?",
+)
+known.change(
+    "a-token-read-twice-moved-once",
+    ("gradient = as_head.at[tokens].add(as_rows)", "gradient = as_head + 0\ngradient[tokens] += as_rows"),
+    fact="of a token that is read several times only one reading moves its row",
+    question="What does x[[0, 0]] += 1 do to x[0]?",
+)
+known.change(
+    "rows-at-the-targets",
+    ("as_head.at[tokens]", "as_head.at[targets]"),
+    fact="what reaches the looked-up rows is added to the targets' rows",
+    question="Which rows of the table became x: those of the tokens that were read, or those that came next?",
+)
+known.change(
+    "rows-replaced",
+    ("as_head.at[tokens].add(as_rows)", "as_head\ngradient[tokens] = as_rows"),
+    fact="at the rows that were read, the one part takes the place of the other",
+    question="A number that is used twice: is its derivative one of the two parts, or their sum?",
+)
+known.change(
+    "gradient-not-averaged",
+    (") / tokens.size", ")"),
+    fact="the gradient is that of the sum over all tokens, while the loss is their mean",
+    question="With twice as many tokens, the loss stays about the same. What should become of the gradient?",
+)
+known.change(
+    "loss-summed",
+    ("loss = mx.mean(", "loss = mx.sum("),
+    fact="the loss is the sum over all tokens, and not their mean",
+    question="A text twice as long: does the model understand it half as well?",
+)
+known.change(
+    "target-not-subtracted",
+    ("(mx.exp(logits - total) - right)", "mx.exp(logits - total)"),
+    fact="the error is the softmax itself, also at the target",
+    question="What is the error of a model that gives the target all of the probability?",
+)
+known.change(
+    "uphill",
+    ("(mx.exp(logits - total) - right)", "(right - mx.exp(logits - total))"),
+    fact="the gradient points downhill: its sign is the wrong one",
+    question="Should a small step in the direction of a gradient make the loss larger or smaller?",
+)
+known.change(
+    "softmax-over-the-positions",
+    ("mx.exp(logits - total)", "mx.softmax(logits, axis=0)"),
+    fact="in the gradient, the softmax is taken over the positions, and not over the tokens that may come",
+    question="Which numbers of L x V sum to one: those of a row, or those of a column?",
+)
+known.change(
+    "exp-before-the-largest-is-known",
+    (
+        "total = mx.logsumexp(logits, axis=-1, keepdims=True)",
+        "total = mx.log(mx.sum(mx.exp(logits), axis=-1, keepdims=True))",
+    ),
+    fact="exp is taken of the logits as they are, which is infinite from 89 on",
+    question="Without layers, the score of a token for itself is the square of its row's length. What is exp of 1,000?",
+)
+known.change(
+    "in-the-table-s-dtype",
+    ("wide = table.astype(mx.float32)", "wide = table"),
+    ("return loss, gradient", "return loss.astype(mx.float32), gradient"),
+    fact="the products are taken in the table's dtype, in which they are rounded, or infinite",
+    question="Two rows in float16, and a dot product of 70,000: what is it in float16?",
+)
+known.change(
+    "gradient-left-in-float32",
+    ("gradient.astype(table.dtype)", "gradient"),
+    fact="the gradient is float32 although the table is not",
+    question="Which dtype does the docstring promise for the gradient?",
+)
+known.change(
+    "loss-in-the-table-s-dtype",
+    ("return loss,", "return loss.astype(table.dtype),"),
+    fact="the loss is rounded to the table's dtype",
+    question="Which dtype does the docstring promise for the loss?",
+)
+known.change(
+    "loss-with-the-tokens-read",
+    ("== targets[:, None]", "== tokens[:, None]"),
+    fact="the model is asked to repeat each token, and not for the one that comes next",
+    question="Which of the two lists says what should have been predicted?",
+)
+
+
+@known.accepted("one-hot-matrices")
+def one_hot(table, tokens, targets):
+    wide = table.astype(mx.float32)
+    read, came = (mx.eye(table.shape[0])[some] for some in (tokens, targets))  # L x V
+    logits = (read @ wide) @ wide.T
+    error = (mx.softmax(logits, axis=-1) - came) / len(tokens)
+    loss = mx.mean(mx.logsumexp(logits, axis=-1) - mx.sum(logits * came, axis=-1))
+    return loss, (error.T @ (read @ wide) + read.T @ (error @ wide)).astype(table.dtype)
+
+
+@known.accepted("row-by-row")
+def row_by_row(table, tokens, targets):
+    wide, count = table.astype(mx.float32), tokens.size
+    loss, gradient = mx.array(0.0), mx.zeros_like(wide)
+    for token, target in zip(tokens.tolist(), targets.tolist(), strict=True):
+        logits = wide @ wide[token]
+        total = mx.logsumexp(logits)
+        loss = loss + (total - logits[target]) / count
+        error = mx.exp(logits - total)
+        error[target] -= 1
+        gradient = gradient + error[:, None] * wide[token] / count
+        gradient[token] += error @ wide / count
+    return loss, gradient.astype(table.dtype)
