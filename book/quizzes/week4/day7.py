@@ -16,7 +16,7 @@ quiz = Quiz()
     "paces by interpolation?",
     why="All positions are divided by 4, and a turn is position times pace: both paces are.",
     mistakes={
-        "base-times-factor": "A larger base leaves the first hand alone. At position 4 it should stand where it did at 1.",
+        "base-times-factor": "A larger base leaves the first hand alone. At 4 it should stand where it stood at 1.",
         "faster-instead-of-slower": "Position 4 is to look like position 1: the hands must turn more slowly.",
         "square-root": "By 2, a text of twice the length would fit.",
     },
