@@ -66,6 +66,6 @@ def two_hands(yarn: Any) -> str:
     },
 )
 def nearest_to_pieces(record: Record, column: str) -> str:
-    last = list(record.values())[-1]
-    kinds = ("as trained", "interpolation", "NTK-aware", "YaRN")
-    return column if last[column] == min(last[kind] for kind in kinds) else ""
+    *_, last = record.values()
+    nearest = min(("as trained", "interpolation", "NTK-aware", "YaRN"), key=lambda kind: float(last[kind]))
+    return column if (column == nearest) == (column == "YaRN") else ""
