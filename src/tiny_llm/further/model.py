@@ -63,9 +63,9 @@ class FurtherModel:
                 no more is computed.
 
         Returns:
-            The logits, N x 1 x V, or N x L x V for all positions, in the dtype that all weights share. However a text is
-            cut into calls, they are the same to rounding; with dynamic RoPE scaling that holds up to the length that the
-            model was trained with, since past it each further token changes all that came before.
+            The logits, N x 1 x V, or N x L x V for all positions, in the dtype that all weights share. However a text
+            is cut into calls, they are the same to rounding; with dynamic RoPE scaling that holds up to the length that
+            the model was trained with, since past it each further token changes all that came before.
 
         Raises:
             ValueError: there are more or fewer caches than layers, or more tokens than the config's
@@ -88,7 +88,9 @@ class FurtherModel:
 class _Layer:
     """Attention, then an MLP or experts, each on a normalised copy of the stream and added back to it."""
 
-    def __init__(self, config: FurtherConfig, weights: dict[str, mx.array], attention: FurtherAttention, mlp: Mlp) -> None:
+    def __init__(
+        self, config: FurtherConfig, weights: dict[str, mx.array], attention: FurtherAttention, mlp: Mlp
+    ) -> None:
         size, eps = config.measures.hidden_size, config.measures.rms_norm_eps
         self.attention_norm = RMSNorm(size, weights["input_layernorm.weight"], eps)
         self.attention = attention
