@@ -114,7 +114,8 @@ def _mlp(config: FurtherConfig, weights: dict[str, mx.array], number: int) -> Ml
     """What stands behind the attention in the layer of this number."""
     names = ("gate", "up", "down")
     if config.experts and number in config.experts.layers:
-        stacks = (weights[f"mlp.switch_mlp.{name}_proj.weight"] for name in names)
-        return SparseMoE(weights["mlp.gate.weight"], *stacks, config.experts.top_k, config.experts.normalize)
+        w_gate, w_up, w_down = (weights[f"mlp.switch_mlp.{name}_proj.weight"] for name in names)
+        router, chosen = weights["mlp.gate.weight"], config.experts
+        return SparseMoE(router, w_gate, w_up, w_down, chosen.top_k, chosen.normalize)
     gate, up, down = (DENSE.projection(weights, f"mlp.{name}_proj") for name in names)
     return lambda x: down(silu(gate(x)) * up(x))
