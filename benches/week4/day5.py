@@ -11,12 +11,12 @@ from tiny_llm_course.measuring.clock import Table, seconds
 # What the book draws of the table.
 CHART = ("lines", "MiB of weights that are read", ("experts: MiB", "dense: MiB"))
 
-SIZE, WIDTH, EXPERTS, TOP_K = 512, 128, 32, 2
+SIZE, WIDTH, EXPERTS, TOP_K = 256, 128, 32, 2
 
 
 def measure(quick: bool = False) -> Table:
     """So many tokens at once, of random vectors: a router of random weights spreads them nearly evenly."""
-    counts = [1, 8] if quick else [1, 4, 16, 64, 256]
+    counts = [1, 8] if quick else [1, 4, 16, 64, 128]
     gate, w_gate, w_up, w_down = _weights()
     sparse = SparseMoE(gate, w_gate, w_up, w_down, TOP_K, True)
     dense = Qwen3MLP(
@@ -34,8 +34,8 @@ def measure(quick: bool = False) -> Table:
     return Table(
         ("tokens", "experts read", "experts: MiB", "dense: MiB", "experts: ms", "dense: ms", "times as fast"),
         rows,
-        f"One token reads {rows[0][1]} of {EXPERTS} experts, {counts[-1]} tokens together read {rows[-1][1]}: what is saved "
-        f"for one token is bytes and arithmetic, for many it is arithmetic alone.",
+        f"One token reads {rows[0][1]} of {EXPERTS} experts, {counts[-1]} tokens together read {rows[-1][1]}: for one, "
+        "bytes and arithmetic are saved, for many arithmetic alone.",
     )
 
 

@@ -28,11 +28,11 @@ def two_of_three(route: Any) -> str:
 
 @quiz.question(
     "4.5.2",
-    "Three tokens, 1, 2 and 3, go to the experts 2, 0 and 1. The experts multiply by 10, 100 and 1,000. What comes out, "
-    "in the order of the tokens?",
+    "Three tokens, 1, 2 and 3, go to the experts 2, 0 and 1, which multiply by 10, 100 and 1,000: expert 0 by 10. What "
+    "comes out, in the order of the tokens?",
     why="Token 1 goes to expert 2, which multiplies by 1,000; token 2 to expert 0, token 3 to expert 1.",
     mistakes={
-        "put-back-by-order": "This order is no exchange of two: what leads back is its inverse, not the order once more.",
+        "put-back-by-order": "The order leads from the tokens to the sorted rows. Its inverse leads back.",
         "not-put-back": "This is how the rows stand while they are sorted by expert.",
     },
 )
@@ -68,4 +68,4 @@ def two_do_all(statistics: Any) -> str:
     },
 )
 def stays_the_same(record: Record, column: str) -> str:
-    return column if len({cells[column] for cells in record.values()}) == 1 else ""
+    return column if all(column in cells for cells in record.values()) else ""
