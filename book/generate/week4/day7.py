@@ -1,0 +1,51 @@
+"""Day 7's picture: how much slower each pair of the embedded model turns under each kind of scaling."""
+
+import json
+
+import numpy as np
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas, lines
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.paths import EMBEDDED_MODEL
+from tiny_llm_course.programs.packages import load_solution
+
+TRAINED, FACTOR = 512, 8  # tokens in a row of the training, as the model's card says; and eight times as many
+SHOWN = (0, 2, 4, 6, 8, 10, 12, 15, 18, 21, 24, 27, 31)  # pairs
+
+
+def generated_parts(course: Course) -> Parts:
+    """The picture."""
+    return {("4.7", "paces"): paces()}
+
+
+def paces() -> str:
+    """Each pair's pace, as a share of its pace in training."""
+    load_solution()
+    from tiny_llm_solution.long_context.interpolation import linear_frequencies
+    from tiny_llm_solution.long_context.ntk import ntk_frequencies
+    from tiny_llm_solution.long_context.yarn import yarn_frequencies
+
+    config = json.loads((EMBEDDED_MODEL / "config.json").read_text(encoding="utf-8"))
+    dims, base = config["head_dim"], config["rope_theta"]
+    plain = np.array(linear_frequencies(dims, base, 1))
+    kinds = {
+        "interpolation": linear_frequencies(dims, base, FACTOR),
+        "NTK-aware": ntk_frequencies(dims, base, FACTOR),
+        "YaRN": yarn_frequencies(dims, base, FACTOR, TRAINED)[0],
+    }
+    shares = {name: np.array(found) / plain for name, found in kinds.items()}
+    round_once = int((TRAINED * plain / (2 * np.pi) >= 1).sum())
+    canvas = Canvas()
+    series = {name: [float(share[pair]) for pair in SHOWN] for name, share in shares.items()}
+    axes = "pair: the first is the fastest", "pace, as a share of that in training"
+    lines(canvas, SHOWN, series, axes, lambda x: f"{x:g}", logarithmic=False)
+    about = "; ".join(
+        f"{name}: from {s[0]:.2f} for pair 0 to {s[-1]:.2f} for pair {dims // 2 - 1}" for name, s in shares.items()
+    )
+    caption = (
+        f"The {dims // 2} pairs of the model that comes with the course, for texts {FACTOR} times as long as the "
+        f"{TRAINED} tokens of its training; there its first {round_once} pairs have gone round at least once. "
+        f"Interpolation slows down all pairs alike, a larger base the slow ones most; YaRN leaves the fast ones alone."
+    )
+    return canvas.figure("paces-4-7", "Three ways to slow down the hands", about, caption)
