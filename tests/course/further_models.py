@@ -45,13 +45,22 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "qwen3, yarn": (QWEN3, YARN),
     "qwen3, yarn in new words": (
         QWEN3,
-        {"rope_parameters": {**YARN["rope_scaling"], "rope_theta": 10000.0, "attention_factor": 1.3}, "rope_theta": None},
+        {
+            "rope_parameters": {**YARN["rope_scaling"], "rope_theta": 10000.0, "attention_factor": 1.3},
+            "rope_theta": None,
+        },
     ),
     "qwen3, yarn and windows": (QWEN3, {**WINDOW, **YARN}),
     "experts": (QWEN3, {"model_type": "qwen3_moe", **EXPERTS}),
     "experts in every second layer": (
         QWEN3,
-        {"model_type": "qwen3_moe", **EXPERTS, "num_hidden_layers": 5, "decoder_sparse_step": 2, "mlp_only_layers": [3]},
+        {
+            "model_type": "qwen3_moe",
+            **EXPERTS,
+            "num_hidden_layers": 5,
+            "decoder_sparse_step": 2,
+            "mlp_only_layers": [3],
+        },
     ),
     "experts whose weights do not sum to one": (QWEN3, {"model_type": "qwen3_moe", **EXPERTS, "norm_topk_prob": False}),
     "experts, windows and yarn": (

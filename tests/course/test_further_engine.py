@@ -157,7 +157,8 @@ def test_the_counts_are_those_of_a_stage_where_nothing_differs(checkpoint):
 def test_a_window_is_counted_as_what_is_seen(checkpoint, length, offset, sinks):
     model, entries = further("qwen3, windows from layer 1 on"), {"attention_sinks": sinks}
     ours, _ = counts(load_engine(str(checkpoint(model, config=entries)), True, "float32"))
-    whole, _ = counts(load_engine(str(checkpoint(model, config={"max_window_layers": 3})), True, "float32", ENGINE.name))
+    folder = checkpoint(model, config={"max_window_layers": 3})
+    whole, _ = counts(load_engine(str(folder), True, "float32", ENGINE.name))
     seen, all_of_them = ours(length, offset), whole(length, offset)
     limit, heads, kv_heads, dims = 5 + sinks, 6, 3, 16
     pairs = sum(max(place - limit, 0) for place in range(offset + 1, offset + length + 1))

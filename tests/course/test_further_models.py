@@ -110,7 +110,7 @@ def test_a_text_in_parts_is_the_whole_text(checkpoint, name, cuts):
 
 
 def test_with_dynamic_scaling_queries_and_keys_have_the_paces_of_one_length(checkpoint):
-    """In a model of one layer, whose keys depend on the tokens alone, the last token's logits are those of the whole."""
+    """In a model of one layer, whose keys depend on the tokens alone, the last logits are those of the whole."""
     engine = ours(checkpoint(further("qwen2.5, dynamic", num_hidden_layers=1)))
     tokens, caches = random_tokens(1, 1, LENGTH), engine.model.new_caches()
     for number in range(LENGTH):
@@ -130,5 +130,6 @@ def test_sinks_are_seen_besides_the_window(checkpoint, sinks):
     assert mx.abs(whole[:, within + sinks :] - without[:, within + sinks :]).max() > 1e-2
     first = tokens[:, :sinks]
     for end in (within + sinks, LENGTH):  # a token sees the sinks and its window, whatever is between
-        changed = mx.concatenate([first, random_tokens(9, 1, end - within - sinks), tokens[:, end - within : end]], axis=1)
+        between = random_tokens(9, 1, end - within - sinks)
+        changed = mx.concatenate([first, between, tokens[:, end - within : end]], axis=1)
         assert mx.abs(engine.logits(changed)[:, -1] - whole[:, end - 1]).max() <= 1e-5

@@ -40,6 +40,10 @@ def stage(model: str = '"m:M"', needs: str = '["1.1.1"]') -> str:
     return f'[[stages]]\nname = "s"\ntitle = "S"\nmodel = {model}\ngenerate = "m:g"\nneeds = {needs}\n'
 
 
+def engine() -> str:
+    return stage().replace("[[stages]]", "[[engines]]") + 'config = "c:C"\ncounts = "a:counted"\n'
+
+
 def open_task(of: str = '"1.1.2"') -> str:
     keys = f'of = {of}\ntarget = "checks:check"\nchapter = "checks.md"\nminutes = 10\ndifficulty = 1\n'
     return f'[open]\ntitle = "Checks"\n{keys}hints = ["one", "two", "three"]\n'
@@ -89,6 +93,15 @@ def test_what_a_task_requires_and_may_take_and_what_a_week_builds(tmp_path: Path
     course = load(tmp_path, text)
     assert (course.task("1.1.1").requires, course.task("1.1.1").seconds) == (("compiler", "port"), 90)
     assert [week.build for week in course.weeks] == ["extension/build.py", ""]
+
+
+def test_an_engine_is_no_stage(tmp_path: Path) -> None:
+    text = REGISTRY.replace(week(1), week(1) + stage().replace('"s"', '"slow"') + engine())
+    course = load(tmp_path, text)
+    assert [stage.name for stage in course.stages()] == ["slow"]
+    (further,) = course.engines()
+    assert (further.config, further.counts) == (Target("c", "C"), Target("a", "counted"))
+    assert (course.stages()[0].config, course.stages()[0].counts) == (Target("config", "ModelConfig"), None)
 
 
 METAL = 'target = "kernels/softmax.metal:softmax"\nprogram = "kernels.softmax:softmax"'
@@ -246,6 +259,12 @@ def test_an_empty_course_says_so(tmp_path: Path) -> None:
             "stage s: 'model' is 'm', which is not module:name",
         ),
         ('title = "Week"\n', 'title = "Week"\n' + stage() + stage(), "stage s is there twice"),
+        ('title = "Week"\n', 'title = "Week"\n' + stage() + engine(), "stage s is there twice"),
+        (
+            'title = "Week"\n',
+            'title = "Week"\n' + engine().replace('"c:C"', '"c"'),
+            "stage s: 'config' is 'c', which is not module:name",
+        ),
     ],
 )
 def test_a_malformed_registry_is_refused(tmp_path: Path, old: str, new: str, complaint: str) -> None:

@@ -63,9 +63,9 @@ class FurtherModel:
                 no more is computed.
 
         Returns:
-            The logits, N x 1 x V, or N x L x V for all positions, in the dtype that all weights share. However a text is
-            cut into calls, they are the same to rounding; with dynamic RoPE scaling that holds up to the length that the
-            model was trained with, since past it each further token changes all that came before.
+            The logits, N x 1 x V, or N x L x V for all positions, in the dtype that all weights share. However a text
+            is cut into calls, they are the same to rounding; with dynamic RoPE scaling that holds up to the length that
+            the model was trained with, since past it each further token changes all that came before.
 
         Raises:
             ValueError: there are more or fewer caches than layers, or more tokens than the config's
@@ -88,7 +88,9 @@ class FurtherModel:
 class _Layer:
     """Attention, then an MLP or experts, each on a normalised copy of the stream and added back to it."""
 
-    def __init__(self, config: FurtherConfig, weights: dict[str, mx.array], attention: FurtherAttention, mlp: Mlp) -> None:
+    def __init__(
+        self, config: FurtherConfig, weights: dict[str, mx.array], attention: FurtherAttention, mlp: Mlp
+    ) -> None:
         size, eps = config.measures.hidden_size, config.measures.rms_norm_eps
         self.attention_norm = RMSNorm(size, weights["input_layernorm.weight"], eps)
         self.attention = attention
@@ -112,7 +114,8 @@ def _mlp(config: FurtherConfig, weights: dict[str, mx.array], number: int) -> Ml
     """What stands behind the attention in the layer of this number."""
     names = ("gate", "up", "down")
     if config.experts and number in config.experts.layers:
-        stacks = (weights[f"mlp.switch_mlp.{name}_proj.weight"] for name in names)
-        return SparseMoE(weights["mlp.gate.weight"], *stacks, config.experts.top_k, config.experts.normalize)
+        w_gate, w_up, w_down = (weights[f"mlp.switch_mlp.{name}_proj.weight"] for name in names)
+        router, chosen = weights["mlp.gate.weight"], config.experts
+        return SparseMoE(router, w_gate, w_up, w_down, chosen.top_k, chosen.normalize)
     gate, up, down = (DENSE.projection(weights, f"mlp.{name}_proj") for name in names)
     return lambda x: down(silu(gate(x)) * up(x))

@@ -83,7 +83,8 @@ def _experts(config: dict[str, Any], layers: int) -> Experts:
         raise ValueError(f"config.json lacks {', '.join(missing)}")
     step, dense = config.get("decoder_sparse_step") or 1, config.get("mlp_only_layers") or ()
     sparse = frozenset(i for i in range(layers) if i not in dense and (i + 1) % step == 0)
-    return Experts(sparse, *(config[name] for name in names), normalize=bool(config.get("norm_topk_prob")))
+    count, width, top_k = (config[name] for name in names)
+    return Experts(sparse, count, width, top_k, normalize=bool(config.get("norm_topk_prob")))
 
 
 def _longest(stated: int, rope: dict[str, Any]) -> int:

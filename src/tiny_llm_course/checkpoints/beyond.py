@@ -104,7 +104,7 @@ def _check_rope(file: Path, config: Config) -> None:
     if any(isinstance(value, dict) for value in table.values()):
         raise UsageError(f"{file} has another RoPE for each kind of layer, but this engine has one for all")
     for key in ("factor", *NUMBERS) if kind != "default" else ():
-        value = table.get(key)
+        value: Any = table.get(key)
         if value is None and key != "factor":
             continue
         if type(value) not in (int, float) or not (1 if key == "factor" else 0) <= value < LARGEST_ENTRY:

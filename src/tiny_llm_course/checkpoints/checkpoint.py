@@ -31,7 +31,7 @@ class Checkpoint:
 
     folder: Path
     config: dict[str, Any]  # config.json
-    # By the names in the files, dequantized unless they were to stay packed. Experts are stacked, as mlx-lm stores them.
+    # By the names in the files, dequantized unless they were to stay packed. Experts are stacked, as in mlx-lm's form.
     weights: dict[str, mx.array]
     tokenizer: Path  # tokenizer.json
     hidden_ids: frozenset[int]  # marks for the model, and rows of its embedding that no token has: they show as nothing

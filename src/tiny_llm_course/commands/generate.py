@@ -22,7 +22,9 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
                 help="A checkpoint's folder or Hub id (default: models/tiny-qwen3, which comes with the course).",
             ),
             click.option(
-                "--window", type=click.IntRange(min=1), help="Let every layer see so many tokens only (day 3 of week 4)."
+                "--window",
+                type=click.IntRange(min=1),
+                help="Let every layer see so many tokens only (day 3 of week 4).",
             ),
             click.option(
                 "--sinks", type=click.IntRange(min=0), help="First tokens of the text that a window has besides."

@@ -54,9 +54,7 @@ def generate_with(
     from ..engine.engine import configured, prepared
 
     _, config = configured(engine["model"], engine["window"], engine["sinks"])
-    task, stage, known, chosen = mistakes.chosen(
-        mistake, engine["solution"], engine["stage"], again, beyond(config)
-    )
+    task, stage, known, chosen = mistakes.chosen(mistake, engine["solution"], engine["stage"], again, beyond(config))
     if chosen is None:
         _list(task, known, again)
         return 0

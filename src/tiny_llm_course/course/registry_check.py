@@ -22,7 +22,14 @@ YES_NO = "true or false"
 
 NO_KEYS: Keys = {}
 WEEK_KEYS = {"number": NUMBER, "title": STRING, "days": TABLES}
-WEEK_OPTIONS = {"stages": TABLES, "engines": TABLES, "build": STRING, "calls": STRING, "launches": STRING, "open": TABLE}
+WEEK_OPTIONS = {
+    "stages": TABLES,
+    "engines": TABLES,
+    "build": STRING,
+    "calls": STRING,
+    "launches": STRING,
+    "open": TABLE,
+}
 STAGE_KEYS = {"name": STRING, "title": STRING, "model": STRING, "generate": STRING, "needs": STRINGS}
 STAGE_OPTIONS = {"requires": STRINGS, "rereads": YES_NO, "packed": YES_NO, "config": STRING, "counts": STRING}
 DAY_KEYS = {"number": NUMBER, "title": STRING, "chapter": STRING, "tasks": TABLES}
