@@ -37,9 +37,9 @@ def masks() -> str:
     future = np.triu(np.ones((size, size), dtype=np.bool_), k=1)
     padding = np.broadcast_to(np.arange(size) < PADDED, (size, size))
     top = FONT + 8
-    for i, (words, hidden) in enumerate((("future", future), ("padding", padding), ("both", future | padding))):
+    for i, (heading, hidden) in enumerate((("future", future), ("padding", padding), ("both", future | padding))):
         x = i * (size * CELL + GAP)
-        canvas.text(x + size * CELL / 2, FONT, words, "small", "middle")
+        canvas.text(x + size * CELL / 2, FONT, heading, "small", "middle")
         squares(canvas, x, top, np.ones((size, size)), CELL, None, 1.5, hidden)
         canvas.rect(x, top, size * CELL, size * CELL, "axis")
     low = top + size * CELL + 18
