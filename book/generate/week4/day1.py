@@ -53,13 +53,13 @@ def masks() -> str:
         canvas.rect(x, low + SMALL + 6, size * LARGE, size * LARGE, "axis")
     about = (
         f"Above, three grids of {size} x {size}: the upper right is hidden as future, the first {PADDED} columns as "
-        f"padding, and in the third grid both. Below, the weights of one head for two texts. In the second the first "
+        f"padding, and in the third grid both. Below, the weights of one head under two masks. Under the second the first "
         f"{PADDED} rows are empty, and the others share their weight among the last {size - PADDED} keys."
     )
     caption = (
         f"Rows are queries, columns keys, and a dot is hidden. Above: what the second of two texts hides, whose first "
-        f"{PADDED} places are padding. Below: the weights of day 1's head, for <i>{SENTENCE}</i> and for "
-        f"<i>{' '.join(TOKENS[PADDED:])}</i> behind padding. Its first {PADDED} rows have dots only."
+        f"{PADDED} places are padding. Below: the weights of week 1's head for <i>{SENTENCE}</i>, and "
+        f"what the same scores give behind {PADDED} places of padding, where the first {PADDED} rows have dots only."
     )
     return canvas.figure(
         "masks-4-1", "Two masks, what they hide together, and what becomes of the weights", about, caption
