@@ -37,9 +37,9 @@ def masks() -> str:
     future = np.triu(np.ones((size, size), dtype=np.bool_), k=1)
     padding = np.broadcast_to(np.arange(size) < PADDED, (size, size))
     top = FONT + 8
-    for i, (words, hidden) in enumerate((("future", future), ("padding", padding), ("both", future | padding))):
+    for i, (heading, hidden) in enumerate((("future", future), ("padding", padding), ("both", future | padding))):
         x = i * (size * CELL + GAP)
-        canvas.text(x + size * CELL / 2, FONT, words, "small", "middle")
+        canvas.text(x + size * CELL / 2, FONT, heading, "small", "middle")
         squares(canvas, x, top, np.ones((size, size)), CELL, None, 1.5, hidden)
         canvas.rect(x, top, size * CELL, size * CELL, "axis")
     low = top + size * CELL + 18
@@ -53,13 +53,13 @@ def masks() -> str:
         canvas.rect(x, low + SMALL + 6, size * LARGE, size * LARGE, "axis")
     about = (
         f"Above, three grids of {size} x {size}: the upper right is hidden as future, the first {PADDED} columns as "
-        f"padding, and in the third grid both. Below, the weights of one head for two texts. In the second the first "
+        f"padding, and in the third grid both. Below, the weights of one head under two masks. Under the second the first "
         f"{PADDED} rows are empty, and the others share their weight among the last {size - PADDED} keys."
     )
     caption = (
         f"Rows are queries, columns keys, and a dot is hidden. Above: what the second of two texts hides, whose first "
-        f"{PADDED} places are padding. Below: the weights of day 1's head, for <i>{SENTENCE}</i> and for "
-        f"<i>{' '.join(TOKENS[PADDED:])}</i> behind padding. Its first {PADDED} rows have dots only."
+        f"{PADDED} places are padding. Below: the weights of week 1's head for <i>{SENTENCE}</i>, and "
+        f"what the same scores give behind {PADDED} places of padding, where the first {PADDED} rows have dots only."
     )
     return canvas.figure(
         "masks-4-1", "Two masks, what they hide together, and what becomes of the weights", about, caption

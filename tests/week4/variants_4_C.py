@@ -1,0 +1,285 @@
+"""Known programs of the open task of week 4: checks of masked attention, good ones and bad ones."""
+
+import mlx.core as mx
+import numpy as np
+from tests.week4.formulas_day1 import masked64
+from tiny_llm_solution.masks.attention import masked_attention
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.judging import let_through
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("4.C")
+
+
+@known.probe()
+def programs_let_through(check):
+    return let_through(check, of="4.1.2")
+
+
+known.not_timed("a check is run once for each change of a program")
+
+SIZES = "((3, 4, 5), (4, 4, 4))"
+TAKEN = 'raise AssertionError(f"takes a mask of {mask.shape}, {mask.dtype}")'
+SCALES = "(None, 0.7, 0.0, None, 2.0, None)"
+CALL = "_agrees(attention(query, key, value, mask=mask, scale=scale), query, key, value, mask, scale)"
+FAR = "ones = attention(query, key, mx.ones_like(value), mask=far)"
+
+
+def drawn(seed, dtype=mx.float32, heads=3, length=4, keys=5):
+    draw = normals(seed, dtype)
+    return draw(2, heads, length, 6), draw(2, heads, keys, 6), draw(2, heads, keys, 6)
+
+
+known.change(
+    "looks-at-nothing",
+    ("for dtype in (mx.float32, mx.float16, mx.bfloat16):", "return\nfor dtype in (mx.float32,):"),
+    fact="never calls the program",
+    question="What does your check do with `attention`?",
+)
+known.change(
+    "stops-everything",
+    ("distance <= 16", "distance < -16"),
+    fact="stops every program, right or wrong",
+    question="Has your check ever passed? Which program would show that it can?",
+)
+
+
+@known.wrong(
+    "returns-what-it-finds",
+    fact="compares, and returns whether the numbers agree",
+    question="Who looks at what your check returns?",
+)
+def returns_what_it_finds(attention):
+    inputs = drawn(1)
+    mask = (normals(2)(4, 5) < 0) | (mx.arange(5) == 0)
+    same = [mx.allclose(attention(*inputs, m), masked_attention(*inputs, m), atol=1e-4) for m in (None, mask)]
+    return all(each.item() for each in same)
+
+
+known.change(
+    "shapes-only",
+    ("assert result.dtype == query.dtype", "return\nassert result.dtype == query.dtype"),
+    (FAR, "ones = mx.ones_like(value)"),
+    fact="compares shapes, and asks what is refused, and compares no dtypes and no numbers",
+    question="Which wrong programs give the right shape?",
+)
+known.change(
+    "no-numbers",
+    ("expected = _formula", "return\nexpected = _formula"),
+    (FAR, "ones = mx.ones_like(value)"),
+    fact="compares shapes and dtypes, and no numbers",
+    question="How many wrong programs give an array of the right shape and dtype?",
+)
+known.change(
+    "float32-only",
+    ("(mx.float32, mx.float16, mx.bfloat16)", "(mx.float32,)"),
+    fact="gives float32 alone",
+    question="What becomes of -100,000 in float16, and does anybody look?",
+)
+known.change(
+    "no-mask",
+    (
+        "mask=mask, scale=scale), query, key, value, mask, scale)",
+        "mask=None, scale=scale), query, key, value, None, scale)",
+    ),
+    (FAR, "ones = mx.ones_like(value)"),
+    ("mx.eval(attention(query, key, value, mask=mask))", "return"),
+    fact="never gives a mask",
+    question="Which of a caller's five arguments does your check give?",
+)
+known.change(
+    "boolean-masks-only",
+    (CALL, f"if mask is None or mask.dtype == mx.bool_:\n    {CALL}"),
+    (FAR, "ones = mx.ones_like(value)"),
+    fact="gives boolean masks alone, where it compares numbers",
+    question="What does the docstring say of masks that are not boolean?",
+)
+known.change(
+    "float-masks-only",
+    (CALL, f"if mask is None or mask.dtype != mx.bool_:\n    {CALL}"),
+    fact="gives float masks alone, where it compares numbers",
+    question="What does the docstring say of masks that are not numbers?",
+)
+known.change(
+    "masks-of-infinities-only",
+    (CALL, f"mask = mask if mask is None or mask.dtype == mx.bool_ else mx.where(mask < 0, -mx.inf, 0.0)\n{CALL}"),
+    (FAR, "ones = mx.ones_like(value)"),
+    fact="gives float masks that hold 0 and -inf alone",
+    question="A mask may hide, and it may also prefer. Which numbers would it hold then?",
+)
+known.change(
+    "nobody-blind",
+    ("seeing = mx.arange(length)[:, None] != 1", "seeing = mx.arange(length)[:, None] >= 0"),
+    fact="leaves every query a key",
+    question="What does the docstring promise a query that sees nothing?",
+)
+known.change(
+    "all-or-none-blind",
+    ("seeing = mx.arange(length)[:, None] != 1", "seeing = mx.arange(length)[:, None] < 0"),
+    fact="hides everything from all queries or from none",
+    question="One query is blind, and its neighbours are not. Which program is wrong then alone?",
+)
+known.change(
+    "nan-is-not-larger",
+    ("assert distance <= 16 * mx.finfo(query.dtype).eps", "assert not distance > 16 * mx.finfo(query.dtype).eps"),
+    fact="asks whether numbers are too far apart, which a NaN never is",
+    question="Is NaN > 0.001? Is NaN <= 0.001?",
+)
+known.change(
+    "sizes-that-differ-only",
+    (SIZES, "((3, 4, 5),)"),
+    fact="has no two sizes that are equal",
+    question="A mask is transposed. With which sizes does nobody hear of it?",
+)
+known.change(
+    "same-mask-for-all-texts",
+    ("yield (drawn(2, 1, length, keys) < 0) | first", "yield (drawn(length, keys) < 0) | first"),
+    ("mx.where(seeing, drawn(2, 1, length, keys), -mx.inf)", "mx.where(seeing, drawn(length, keys), -mx.inf)"),
+    ("_is_refused(attention, query[:1], key[:1], value[:1], mx.zeros((2, 1, 4, 5)))", "pass"),
+    fact="gives all texts the same mask",
+    question="In a batch, whose padding is whose?",
+)
+known.change(
+    "far-below-zero-left-out",
+    ("assert mx.max(mx.abs(ones.astype(mx.float32) - 1)) <= 8 * mx.finfo(dtype).eps", "assert ones.size"),
+    fact="knows masks of numbers near 0 and of -inf, and none between",
+    question="Which number is far below zero, and is not -inf?",
+)
+known.change(
+    "nothing-to-refuse",
+    (TAKEN, "pass"),
+    fact="is content when a mask is taken that must be refused",
+    question="Which errors does the docstring promise?",
+)
+known.change(
+    "shapes-to-refuse-only",
+    (", mx.ones((4, 5), mx.int32)", ""),
+    fact="gives masks of wrong shapes, and none of a wrong dtype",
+    question="Which dtypes may a mask have, and what must happen with the others?",
+)
+known.change(
+    "default-scale-only",
+    (SCALES, "(None,) * 6"),
+    fact="never gives a scale",
+    question="Which of a caller's five arguments does your check give?",
+)
+known.change(
+    "too-wide",
+    ("16 * mx.finfo(query.dtype).eps", "2.0"),
+    fact="allows numbers to be two units apart",
+    question="How large are the numbers that you compare, and how large is what a mistake changes?",
+)
+
+
+@known.wrong(
+    "operator-as-oracle",
+    fact="expects for blind queries what MLX's operator gives",
+    question="What does MLX's operator make of a query that sees nothing, and what does the docstring promise?",
+)
+def operator_as_oracle(attention):
+    for dtype in (mx.float32, mx.float16):
+        inputs = drawn(3, dtype)
+        for mask in (None, (normals(4)(4, 5) < 0) & (mx.arange(4)[:, None] != 1)):
+            expected = mx.fast.scaled_dot_product_attention(*inputs, scale=6**-0.5, mask=mask)
+            result = attention(*inputs, mask)
+            assert result.dtype == dtype
+            assert mx.allclose(result, expected, rtol=0, atol=20 * mx.finfo(dtype).eps)
+
+
+@known.wrong(
+    "to-the-last-digit",
+    fact="demands the very numbers that one way of computing them gives",
+    question="Two right programs add up in another order. How far apart may their numbers be in float16?",
+)
+def to_the_last_digit(attention):
+    for dtype in (mx.float32, mx.float16, mx.bfloat16):
+        for heads, keys in ((3, 5), (4, 4)):
+            inputs = drawn(5, dtype, heads, 4, keys)
+            blind = (normals(6)(4, keys) < 0) & (mx.arange(4)[:, None] != 1)
+            bias = mx.where(normals(7)(2, 1, 4, keys) < -1, 0.0, normals(8)(2, 1, 4, keys))
+            for scale, mask in (
+                (None, None),
+                (0.7, blind),
+                (0.0, None),
+                (None, bias),
+                (None, mx.where(blind, 0, -mx.inf)),
+            ):
+                result = attention(*inputs, mask, scale)
+                assert result.dtype == dtype
+                assert mx.array_equal(result, masked_attention(*inputs, mask, scale))
+
+
+@known.accepted("text-by-text-in-float64")
+def in_float64(attention):
+    for dtype in (mx.float32, mx.float16):
+        for heads, keys in ((3, 5), (4, 4)):
+            inputs = drawn(9, dtype, heads, 4, keys)
+            wide = [np.array(x.astype(mx.float32), np.float64) for x in inputs]
+            seen = ((normals(10)(2, 1, 4, keys) < 0) | (mx.arange(keys) == 0)) & (mx.arange(4)[:, None] != 2)
+            rows = ((normals(13)(4, keys) < 0) | (mx.arange(keys) == 0)) & (mx.arange(4)[:, None] != 2)
+            bias = mx.where(normals(11)(4, keys) < 0, 0.0, normals(12)(4, keys))
+            hides = mx.where(seen, 0.0, -mx.inf)
+            for scale in (None, 0, 1.5):
+                for mask in (None, seen, rows, bias, hides):
+                    result = attention(*inputs, mask, scale)
+                    assert result.dtype == dtype
+                    given = {} if mask is None else {"bool_mask" if mask.dtype == mx.bool_ else "mask": np.array(mask)}
+                    expected = masked64(*wide, **given, scale=scale)
+                    assert np.abs(np.array(result.astype(mx.float32)) - expected).max() <= 20 * mx.finfo(dtype).eps
+            far = attention(*inputs[:2], mx.ones_like(inputs[2]), mx.zeros((4, keys)) - 1e5)
+            assert mx.allclose(far, mx.ones_like(far), atol=1e-2)
+    for mask in (mx.zeros((4, 5), mx.int32), mx.zeros((1, 2, 3, 4, 5)), mx.zeros((2, 1, 4, 5))):
+        try:
+            attention(*(x[:1] for x in drawn(13)), mask)
+        except ValueError:
+            continue
+        raise AssertionError(mask.shape)
+
+
+def near(result, expected, dtype, close=40):
+    """Of a shape and a dtype, and apart by so many spacings at most."""
+    assert (result.shape, result.dtype) == (expected.shape, dtype)
+    distance = mx.max(mx.abs(result.astype(mx.float32) - expected.astype(mx.float32)))
+    assert distance <= close * mx.finfo(dtype).eps
+
+
+@known.accepted("padding-cut-away")
+def padding_cut_away(attention):
+    """By properties: what is hidden may be cut away, what is added to all changes nothing, numbers are booleans."""
+    for dtype in (mx.float32, mx.bfloat16):
+        for heads, keys in ((3, 5), (4, 4)):
+            query, key, value = drawn(14, dtype, heads, 4, keys)
+
+            wide = [x.astype(mx.float32) for x in (query, key, value)]
+            for scale in (None, 0.0, 0.7):
+                plain = mx.fast.scaled_dot_product_attention(*wide, scale=6**-0.5 if scale is None else scale)
+                near(attention(query, key, value, None, scale), plain, dtype)
+            ends = mx.array([3, 2])[:, None, None, None]
+            there = mx.broadcast_to(mx.arange(keys) < ends, (2, 1, 4, keys)) & (mx.arange(4)[:, None] != 3)
+            zero = mx.zeros((heads, 1, 6))
+            for mask in (there, mx.where(there, 0.0, -mx.inf)):
+                cut = [
+                    attention(*(x[i] for x in (query, key[:, :, :n], value[:, :, :n]))) for i, n in enumerate((3, 2))
+                ]
+                cut = [mx.concatenate([each[:, :3], zero.astype(dtype)], axis=1) for each in cut]
+                near(attention(query, key, value, mask), mx.stack(cut), dtype)
+            stairs = mx.arange(keys) <= mx.arange(4)[:, None]
+            expected = mx.fast.scaled_dot_product_attention(*wide, scale=6**-0.5, mask=stairs)
+            near(attention(query, key, value, stairs), expected, dtype)
+            bias = mx.where(mx.arange(keys) % 2 == 0, 0.0, normals(15)(4, keys))
+            expected = mx.fast.scaled_dot_product_attention(*wide, scale=6**-0.5, mask=bias)
+            near(attention(query, key, value, bias), expected, dtype)
+            far = attention(query, key, mx.ones_like(value), mx.full((4, keys), -1e5))
+            near(far, mx.ones(query.shape), dtype)
+    half = [x.astype(mx.float16) for x in drawn(16)]
+    ones = attention(half[0], half[1], mx.ones_like(half[2]), mx.full((4, 5), -1e5))
+    assert ones.dtype == mx.float16
+    assert mx.max(mx.abs(ones - 1)) < 0.1
+    for mask in (mx.ones((4, 5), mx.int32), mx.ones((2, 1, 4, 5)) == 1):
+        refused = False
+        try:
+            attention(*(x[:1] for x in drawn(17)), mask)
+        except ValueError:
+            refused = True
+        assert refused
