@@ -75,6 +75,8 @@ TYPED: dict[str, tuple[str, ...]] = {
     "export --format junit --out no/folder/here/verdicts.xml": (),
     "sync --remote nowhere": (),
     "generate": ("pdm run generate --help",),
+    "attention": ("pdm run attention --help",),
+    "attention dog --svg no/folder/here/heads.svg": (),
     "generate Once --solution --model models/no-such-model": (),
     "chat --temp nan": (),
     "train nothing.txt --out somewhere": (),
@@ -84,6 +86,7 @@ TYPED: dict[str, tuple[str, ...]] = {
     "help test": (),
     "test --help": (),
     "generate --help": (),
+    "attention --help": (),
     "export --help": (),
     "train --help": (),
 }

@@ -13,6 +13,7 @@ from ..programs.packages import LearnerError, installed, program
 from ..testkit.cases import shape_words, type_words
 from ..testkit.rounding import EPSILON, close
 from .engine import Engine
+from .talk import CONTROLS
 
 WITH_WEIGHTS, ATTENTION = "4.2.4", "1.3.2"  # the task that gives the weights, and the one in whose place it is asked
 MOST = 64  # tokens that a picture can hold
@@ -25,6 +26,17 @@ class Looks:
     tokens: tuple[str, ...]  # as they are written, with the space before them
     weights: NDArray[np.float32]  # layers x H x L x L: a row is a token that looks
     logits: mx.array  # L x V, of the engine as it is
+
+    @property
+    def names(self) -> list[str]:
+        """The tokens as labels."""
+        return [visible(token) for token in self.tokens]
+
+
+def visible(token: str) -> str:
+    """A token as a label: without the space before a word, and with signs for what moves the cursor."""
+    shown = token.translate(CONTROLS).translate({9: 0x2409, 10: 0x240A})
+    return shown.removeprefix(" ") or "␣" * len(shown) or "∅"
 
 
 def look(engine: Engine, text: str) -> Looks:

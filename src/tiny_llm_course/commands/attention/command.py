@@ -51,11 +51,12 @@ def attention(
     from .drawing import BEGINS, drawing
     from .page import MARK, OWN, page
 
-    html = html or (OWN if opened else None)
+    if opened and not html:
+        html = OWN
+        html.parent.mkdir(exist_ok=True)
     if svg:
         out_file.must_be_writable(svg, "drawing", lambda contents: contents.startswith(BEGINS))
     if html:
-        html.parent.mkdir(exist_ok=True)
         out_file.must_be_writable(html, "page of heads", lambda contents: MARK.encode() in contents[:200])
     blas.load()
     from ...course.registry import load_course
@@ -67,11 +68,12 @@ def attention(
     layers, heads = _chosen("layer", layer, counts[0]), _chosen("head", head, counts[1])
     looks = look(engine, text)
     lines = _lines(looks, layers, heads, numbers, bool(svg or html))
+    drawn = drawing(looks, layers, heads, text) if svg else ""
     _say(engine, text, looks, lines, numbers)
     if svg:
-        out_file.write(svg, drawing(looks, layers, heads, text))
+        out_file.write(svg, drawn)
     if html:
-        out_file.write(html, page(looks, text, engine.checkpoint.folder.resolve().name))
+        out_file.write(html, page(looks, text, engine.checkpoint.folder.resolve().name, (layers[0], heads[0])))
         if not opened:
             say(f"The page of all heads: {html}")
         else:
@@ -95,7 +97,7 @@ def _lines(looks: "Looks", layers: list[int], heads: list[int], numbers: bool, i
         UsageError: they do not fit the terminal, and nothing else is asked for.
     """
     width = columns(sys.stdout) or USUAL
-    names, shades = [visible(token) for token in looks.tokens], _shades()
+    names, shades = looks.names, _shades()
     lines: list[str] = []
     for layer in layers:
         tables = [(f"head {head}", looks.weights[layer, head].tolist()) for head in heads]
@@ -140,11 +142,3 @@ def _shades() -> str:
     except (LookupError, UnicodeEncodeError):
         return PLAIN
     return SHADES
-
-
-def visible(token: str) -> str:
-    """A token in a line of its own: without the space before a word, and with signs for what moves the cursor."""
-    from ...engine.talk import CONTROLS
-
-    shown = token.translate(CONTROLS).translate({9: 0x2409, 10: 0x240A})
-    return shown.removeprefix(" ") or "␣" * len(shown) or "∅"

@@ -6,7 +6,6 @@ from ...course.registry import UsageError
 from ...dev.book.drawing import Canvas, squares
 from ...dev.book.drawing.canvas import FONT, SMALL, width_of
 from ...engine.attending import Looks
-from .command import visible
 
 BEGINS = b"<svg "
 CELL, GAP = 14.0, 18.0  # pixels
@@ -22,7 +21,7 @@ def drawing(looks: Looks, layers: list[int], heads: list[int], text: str) -> str
     count = len(looks.tokens)
     if len(layers) * len(heads) * count * count > MOST:
         raise UsageError("These are too many squares for one drawing: choose with --layer or --head.")
-    names = [visible(token) for token in looks.tokens]
+    names = looks.names
     hidden = np.triu(np.ones((count, count), dtype=np.bool_), k=1)
     canvas, side, size = Canvas(), max(map(width_of, names)) + 8, count * CELL
     for j, head in enumerate(heads):
