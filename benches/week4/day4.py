@@ -125,17 +125,16 @@ def _latent_weights() -> dict[str, mx.array]:
     return {f"self_attn.{name}.weight": w for name, w in weights.items()}
 
 
-def _kept(kv_heads: int, tokens: int) -> tuple[mx.array, mx.array]:
+def _kept(kv_heads: int, tokens: int) -> tuple[mx.array, ...]:
     """Keys and values of so many tokens, or latents and rope keys if there are no key-value heads."""
     if kv_heads:
-        first, second = ((1, kv_heads, tokens, D) for _ in "kv")
-    else:
-        first, second = (1, tokens, LATENT.kv_lora_rank), (1, tokens, LATENT.qk_rope_head_dim)
-    return mx.random.normal(first), mx.random.normal(second)
+        shape = 1, kv_heads, tokens, D
+        return mx.random.normal(shape), mx.random.normal(shape)
+    return tuple(mx.random.normal((1, tokens, size)) for size in (LATENT.kv_lora_rank, LATENT.qk_rope_head_dim))
 
 
 def _matrix(outputs: int, inputs: int) -> mx.array:
-    made = mx.random.normal((outputs, inputs)) * inputs**-0.5
+    made: mx.array = mx.random.normal((outputs, inputs)) * inputs**-0.5
     mx.eval(made)
     return made
 

@@ -42,10 +42,10 @@ def vectors_of(text: str) -> Vectors:
     read = rms_norm64(streams_of(text)[layer][None], w["input_layernorm.weight"], eps)
     length = read.shape[1]
     key, value = (linear64(read, w[f"self_attn.{x}_proj.weight"]).reshape(1, length, count, -1) for x in "kv")
-    key = rms_norm64(key, w["self_attn.k_norm.weight"], eps)
-    turned = rope64(key, [range(length)], config["rope_theta"])
+    normed = rms_norm64(key, w["self_attn.k_norm.weight"], eps)
+    turned = rope64(normed, [range(length)], config["rope_theta"])
     flat = value.reshape(length, -1)
-    return Vectors(*(np.concatenate([x.reshape(length, -1), flat], axis=-1) for x in (key, turned)))
+    return Vectors(*(np.concatenate([x.reshape(length, -1), flat], axis=-1) for x in (normed, turned)))
 
 
 @functools.cache
@@ -58,7 +58,8 @@ def balanced(vectors: Array64, like: Array64) -> Array64:
     """Keys and values, each over the root of the mean square that they have in `like`."""
     half = vectors.shape[1] // 2
     sizes = [np.sqrt(np.mean(like[:, part] ** 2)) for part in (slice(half), slice(half, None))]
-    return vectors / np.repeat(sizes, half)
+    even: Array64 = vectors / np.repeat(sizes, half)
+    return even
 
 
 def share_kept(vectors: Array64) -> Array64:

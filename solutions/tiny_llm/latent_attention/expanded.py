@@ -59,7 +59,7 @@ class LatentAttention:
         Returns:
             N x H x L x D_nope and N x H x L x D_rope, in the dtype that x and the weights share.
         """
-        if self.query_norm is not None:
+        if self.query_down is not None and self.query_norm is not None:
             x = self.query_norm(linear(x, self.query_down))
         query = mx.unflatten(linear(x, self.query_up), -1, (self.config.num_attention_heads, -1))  # N x L x H x ..
         nope, rope = mx.split(query, [self.config.qk_nope_head_dim], axis=-1)
