@@ -3,9 +3,9 @@
     pdm run python benches/weight_sharing.py stories.txt --steps 1000 --json benches/weight_sharing.json
 
 Small models that differ in what they share learn from the same rows of the same stories, in the same order, with the
-same schedule; models/gather_stories.py makes such a text. The stories that come with the course, which nobody
-trains on, judge all. Beside those that share layers stands one that has as many layers as they have sets of weights. With
-more than one --seed all are trained once for each, so that the luck of one run can be seen. PyTorch does the work.
+same schedule; models/gather_stories.py makes such a text. They are judged by the stories that come with the course,
+which nobody trains on. Beside those that share layers stands one that has as many layers as they have sets of weights.
+With more than one --seed all are trained once for each, so that the luck of one run can be seen. PyTorch does the work.
 """
 
 import argparse

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -93,12 +94,14 @@ def trained(found: dict[str, Any]) -> str:
     """The curves of some runs, and a table of the ends of all."""
     seed, *others = dict.fromkeys(run["seed"] for run in found["runs"])
     runs = {run["model"]: run for run in found["runs"] if run["seed"] == seed}
-    drawn = {name: [entry["bits_per_byte"] for entry in runs[name]["log"]] for name in DRAWN if name in runs}
+    drawn = {name: [math.exp(entry["held_out_loss"]) for entry in runs[name]["log"]] for name in DRAWN if name in runs}
     steps = [entry["step"] for entry in next(iter(runs.values()))["log"]]
     canvas = Canvas()
-    lines(canvas, steps, drawn, ("steps", "bits per byte, held out"), number)
+    lines(canvas, steps, drawn, ("steps", "perplexity, held out"), number)
     about = "; ".join(f"{name}: {', '.join(map(number, values))}" for name, values in drawn.items())
-    caption = "Bits per byte on stories that nobody trains on, while small models are trained. Lower is better."
+    caption = (
+        "Perplexity of a token, on stories that nobody trains on, while small models are trained. Lower is better."
+    )
     figure = canvas.figure("trained-4-6", "Training runs that share weights", f"At steps {steps}. {about}.", caption)
     ends = {name: run["log"][-1]["bits_per_byte"] for name, run in runs.items()}
     head = ["Model", "Layers", "Sets stored", "Weights", "Bits per byte at the end", "Against tied"]

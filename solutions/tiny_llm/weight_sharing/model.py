@@ -38,7 +38,7 @@ class SharedLayersModel:
         self.layers = [stored.layers[owner] for owner in owners]  # the same object in several places
 
     def new_caches(self) -> list[KVCache]:
-        """An empty cache for each layer that a token passes through, whoever's weights it uses."""
+        """An empty cache for each layer that a token passes through, whichever weights it uses."""
         return [KVCache() for _ in self.layers]
 
     def __call__(self, tokens: mx.array, caches: list[KVCache] | None = None, all_positions: bool = False) -> mx.array:

@@ -32,7 +32,7 @@ class SharedLayersModel:
         raise NotImplementedError("4.6.3 A model whose layers share")
 
     def new_caches(self) -> list[KVCache]:
-        """An empty cache for each layer that a token passes through, whoever's weights it uses."""
+        """An empty cache for each layer that a token passes through, whichever weights it uses."""
         raise NotImplementedError("4.6.3 A model whose layers share")
 
     def __call__(self, tokens: mx.array, caches: list[KVCache] | None = None, all_positions: bool = False) -> mx.array:
