@@ -112,7 +112,8 @@ class Reader:
             np.exp(scores, out=scores)
             blocks.append(scores @ value[:, :, :last] / scores.sum(axis=-1, keepdims=True))
         attended = np.concatenate(blocks, axis=2).transpose(2, 0, 1, 3).reshape(len(x), -1)  # L x H * D
-        return attended @ self.weights[f"{own}o_proj"].T
+        mixed: Numbers = attended @ self.weights[f"{own}o_proj"].T
+        return mixed
 
     def _norm(self, x: Numbers, name: str) -> Numbers:
         scaled: Numbers = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * self.weights[name]

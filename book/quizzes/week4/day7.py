@@ -22,7 +22,7 @@ quiz = Quiz()
     },
 )
 def four_times(paces: Any) -> str:
-    return " and ".join(numbers(pace) for pace in paces(4, 100, 4))
+    return " and ".join(numbers(pace, 3) for pace in paces(4, 100, 4))
 
 
 @quiz.question(
@@ -52,7 +52,7 @@ def ninety_tokens(paces: Any) -> str:
     },
 )
 def two_hands(yarn: Any) -> str:
-    return " and ".join(numbers(pace) for pace in yarn(4, 100, 2, 32, 4, 1)[0])
+    return " and ".join(numbers(pace, 3) for pace in yarn(4, 100, 2, 32, 4, 1)[0])
 
 
 @quiz.measured(
