@@ -6,6 +6,7 @@ and caches are held to the dense form with the mask, for lengths on both sides o
 
 import copy
 import json
+from functools import partial
 
 import mlx.core as mx
 import numpy as np
@@ -399,20 +400,17 @@ def test_task_3_blocks_never_touched(before, window, sinks):
         compare(output[:, some], expected[:, some], mx.float32, 1e-5, case, query.size, indirect=False)
 
 
-@pytest.mark.parametrize(("length", "keys"), [(1024, 1024), (32, 8192)])
+@pytest.mark.parametrize(("length", "keys"), [(2048, 2048), (32, 8192)])
 def test_task_3_blocks_hold_no_table(length, keys):
-    """Of many queries, and of few behind many keys: less than half a byte for each pair of them."""
+    """Of many queries, and of few behind many keys: blocks do not wait, and hidden keys are not computed."""
     query, key, value = inputs(9, leading=(), heads=2, kv_heads=1, length=length, keys=keys)
     mx.eval(query, key, value)
     agrees(windowed, windowed64, *inputs(9, length=9, keys=9), 3, 1, block_size=4, seed=9)
     case = f"float32, query 2 x {length} x 8, key 1 x {keys} x 8, window 32, sinks 4, block_size 32, seed 9"
+    most = max(2**18, length * keys // 8)
     with noted(case):
-        holds_less(
-            lambda: windowed(query, key, value, 32, 4, None, 32),
-            length * keys,
-            "half a byte for each score of a table",
-            case=case,
-        )
+        run = partial(windowed, query, key, value, 32, 4, None, 32)
+        holds_less(run, most, "what a few blocks take", case=case)
 
 
 def test_task_3_blocks_sweep():
@@ -506,14 +504,17 @@ def calls(key, value, window, sinks, parts):
 
 
 def fetches(number):
-    """The keys, 0, or the values, 1, of all calls, one behind the other; those of a single token sorted."""
+    """The keys, 0, or the values, 1, of all calls, one behind the other; those of a single token sorted.
+
+    Those of each call are held while later ones write.
+    """
 
     def all_fetches(key, value, window, sinks, parts):
         found = []
         for _, size, *both in calls(key, value, window, sinks, parts):
-            found.append(mx.sort(both[number], axis=2) if size == 1 else both[number])
-            mx.eval(found[-1])
-        return mx.concatenate(found, axis=2)
+            found.append((size, both[number]))
+            mx.eval(both[number])
+        return mx.concatenate([mx.sort(x, axis=2) if size == 1 else x for size, x in found], axis=2)
 
     return all_fetches
 
@@ -703,10 +704,10 @@ def test_task_4_rolling_leaves_the_caller_s_arrays():
 
 
 OTHERS = {
-    "another batch": (1, 3, 2, 4),
-    "other heads": (2, 1, 2, 4),
-    "another D": (2, 3, 2, 1),
-    "no batch": (3, 2, 4),
+    "another batch": (1, 3, 1, 4),
+    "other heads": (2, 1, 1, 4),
+    "another D": (2, 3, 1, 1),
+    "no batch": (3, 1, 4),
 }
 
 

@@ -40,6 +40,8 @@ def windowed_attention(
     length, keys = query.shape[-2], key.shape[-2]
     if length > keys:
         raise ValueError(f"L = {length} queries are more than S = {keys} keys, so the first would see nothing")
+    if sinks < 0 or (window is not None and window < 1):
+        raise ValueError(f"window is {window} and sinks {sinks}, but at least 1 and 0 are needed")
     before = keys - length  # tokens before the first query
     blocks = []
     for first in range(0, length, block_size):

@@ -1,0 +1,52 @@
+"""Day 3's picture: one head's weights with all keys, and with a window and a sink."""
+
+import numpy as np
+from book.generate.week1.heads import SENTENCES, SHOWN, heads_of, is_here
+from tests.week1.formulas import softmax64
+from tests.week4.formulas_day3 import window64
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas, squares
+from tiny_llm_course.dev.book.drawing.canvas import FONT
+from tiny_llm_course.dev.book.parts import Parts, present
+
+LONGER = SENTENCES[2]
+WINDOW, SINKS, BLOCK = 3, 1, 3
+CELL, GAP = 14.0, 24.0  # pixels
+
+
+def generated_parts(course: Course) -> Parts:
+    """The picture. Without the model, the one that is there stays."""
+    return {("4.3", "window"): window() if is_here() else present("4.3", "window")}
+
+
+def window() -> str:
+    """The weights of the same scores behind two masks; of the second, the blocks that are computed have a frame."""
+    layer, head = SHOWN
+    scores = heads_of(LONGER)[layer].scores[head]
+    size, canvas, seen = len(scores), Canvas(), []
+    for number, (width, sinks, heading) in enumerate(
+        ((None, 0, "all keys"), (WINDOW, SINKS, f"window {WINDOW}, {SINKS} sink"))
+    ):
+        mask, left, top = window64(size, size, width, sinks), number * (size * CELL + GAP), FONT + 10
+        hidden = np.isinf(mask)
+        seen.append(int((~hidden).sum()))
+        canvas.text(left, FONT, heading, "strong")
+        canvas.rect(left - 1, top - 1, size * CELL + 2, size * CELL + 2, "axis")
+        squares(canvas, left, top, softmax64(scores + mask, -1), CELL, "weights", 1.0, hidden)
+        for first in range(0, size, BLOCK) if sinks else ():
+            last, begin = min(size, first + BLOCK), max(0, first - WINDOW + 1)
+            height = (last - first) * CELL
+            canvas.rect(left + begin * CELL, top + first * CELL, (last - begin) * CELL, height, "frame", 3)
+            if begin > SINKS:
+                canvas.rect(left, top + first * CELL, SINKS * CELL, height, "frame", 3)
+    about = (
+        f"Two tables of {size} x {size} weights. In the first every query sees all keys up to its own, "
+        f"{seen[0]} in all; in the second a band of {WINDOW} keys and the first column, {seen[1]} in all."
+    )
+    caption = (
+        f"One head's weights for the {size} tokens of <i>{LONGER}</i>: a row reads, a column is read, a dot is hidden. "
+        f"On the right every row is a softmax of fewer scores, so that what is left has more weight. The frames are "
+        f"what blocks of {BLOCK} queries look at; all else is never computed."
+    )
+    return canvas.figure("window-4-3", "What a head sees, and what it sees through a window", about, caption)

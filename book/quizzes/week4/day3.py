@@ -1,0 +1,74 @@
+"""The quiz of week 4, day 3."""
+
+from typing import Any
+
+import mlx.core as mx
+
+from tiny_llm_course.dev.book.questions import Record
+from tiny_llm_course.dev.book.quizzes import Quiz, numbers
+
+quiz = Quiz()
+
+
+@quiz.question(
+    "4.3.1",
+    "Ten tokens, a window of 3, one sink. How many keys does the last query see?",
+    why="Its own, the two before it, and the sink: 4.",
+    mistakes={
+        "one-too-far": "The window counts the query's own key: with a window of 1 a query sees itself alone.",
+        "no-sinks": "The first key stays in sight, however far back it is.",
+        "no-window": "Seven of the ten are behind the window, and of these only the sink is seen.",
+    },
+)
+def keys_seen(mask: Any) -> str:
+    return str(int(mx.sum(mask(1, 10, 3, 1, mx.float32) == 0)))
+
+
+@quiz.question(
+    "4.3.2",
+    "A config of Qwen3 says six layers, sliding_window 4096, use_sliding_window true and max_window_layers 4. Which "
+    "layers look through a window?",
+    why="The first four are global, the layers from number 4 on are local.",
+    mistakes={
+        "first-layers-local": "The name sounds so. It is the number of layers that come before the local ones.",
+        "one-layer-late": "Layers are counted from 0, and the first local one is number 4.",
+        "max-window-layers-ignored": "max_window_layers is there to say where the local layers begin.",
+    },
+)
+def local_layers(windows: Any) -> str:
+    config = {"model_type": "qwen3", "num_hidden_layers": 6, "sliding_window": 4096}
+    found = windows({**config, "use_sliding_window": True, "max_window_layers": 4})
+    return ", ".join(str(i) for i, each in enumerate(found) if each is not None)
+
+
+@quiz.question(
+    "4.3.4",
+    "A rolling cache with a window of 3 and one sink. The keys 1 to 6 have come one by one, and now 7 and 8 come "
+    "together. Which keys come back?",
+    why="The sink, 1. The two that 7 still sees, 5 and 6. And the new ones. From 8, the mask will hide 5.",
+    mistakes={
+        "only-the-new": "7 sees three keys besides the sink: its own, and two that came before.",
+        "prompt-before-the-window": "That would do for 8. But 7 is a query, too, and it sees 5.",
+        "as-they-lie": "These are the right ones. But a mask counts its columns in the order of the text.",
+        "no-sinks": "The first key stays for good.",
+    },
+)
+def what_comes_back(cache: Any) -> str:
+    kept = cache(3, 1)
+    for keys in ([1], [2], [3], [4], [5], [6], [7, 8]):
+        new = mx.array(keys, mx.float32).reshape(1, 1, -1, 1)
+        found, _ = kept.update_and_fetch(new, new)
+    return numbers(found)
+
+
+@quiz.measured(
+    "A text becomes eight times as long. Which of these numbers of our own run stays as it is?",
+    right="window: MiB",
+    why="The cache has room for the window and the sinks, from the first token to the last.",
+    mistakes={
+        "all keys: MiB": "Every token leaves a key and a value: eight times as many.",
+        "all keys: ms": "Every key is read for the next token: eight times as many.",
+    },
+)
+def stays(record: Record, column: str) -> str:
+    return column if all(column in cells for cells in record.values()) else ""
