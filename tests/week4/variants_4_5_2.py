@@ -100,7 +100,7 @@ known.change(
 known.change(
     "idle-experts-left-out",
     ("w[expert]", "w[len(results)]"),
-    fact="experts without rows are not counted, so that those behind them lend their rows the weights of others",
+    fact="experts without rows are not counted, so that rows get another one's matrix",
     question="Nobody goes to expert 0. With whose matrix are the first rows multiplied?",
 )
 known.change(

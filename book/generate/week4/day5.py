@@ -28,7 +28,8 @@ def generated_parts(course: Course) -> Parts:
 def router() -> Array64:
     """Seeded random weights, X x E: the model that comes with the course has no experts."""
     size = model().config["hidden_size"]
-    return np.random.default_rng(0).standard_normal((EXPERTS, size)) * size**-0.5
+    drawn: Array64 = np.random.default_rng(0).standard_normal((EXPERTS, size)) * size**-0.5
+    return drawn
 
 
 @functools.cache
@@ -41,7 +42,10 @@ def read_by_the_mlp(sentence: str) -> Array64:
         rms_norm64(stream[None], weights["input_layernorm.weight"], eps),
         config["num_attention_heads"],
         config["num_key_value_heads"],
-        *(weights[f"self_attn.{name}_proj.weight"] for name in "qkvo"),
+        weights["self_attn.q_proj.weight"],
+        weights["self_attn.k_proj.weight"],
+        weights["self_attn.v_proj.weight"],
+        weights["self_attn.o_proj.weight"],
         q_norm=weights["self_attn.q_norm.weight"],
         k_norm=weights["self_attn.k_norm.weight"],
         theta=config["rope_theta"],
@@ -76,7 +80,7 @@ def load() -> str:
     read = np.concatenate([read_by_the_mlp(sentence) for sentence in SENTENCES])
     probabilities = route64(read, router(), EXPERTS, False)
     indices = np.argsort(-probabilities, axis=-1)[:, :TOP_K]
-    found, even = load64(indices, probabilities), TOP_K * len(read) / EXPERTS
+    found, even = load64(indices.astype(np.float64), probabilities), TOP_K * len(read) / EXPERTS
     canvas = Canvas()
     bars(canvas, {f"expert {e}": float(n) for e, n in enumerate(found["tokens"])}, lambda n: f"{n:.0f}")
     told = ", ".join(f"{n:.0f}" for n in found["tokens"])

@@ -1,6 +1,7 @@
 """Tokens sorted by their experts, so that each expert multiplies all of its tokens at once."""
 
 import mlx.core as mx
+import numpy as np
 
 from ..basics import linear
 
@@ -25,7 +26,8 @@ class Grouped:
         self.shape = indices.shape
         self.order = mx.argsort(pairs)  # P: which row comes first, second, ...
         self.places = mx.argsort(self.order)  # P: the inverse: where each row has gone
-        self.counts: list[int] = mx.sum(pairs[:, None] == mx.arange(num_experts), axis=0).tolist()
+        counts = mx.sum(pairs[:, None] == mx.arange(num_experts), axis=0)  # X
+        self.counts = [int(count) for count in np.array(counts)]  # for the loop in `linear`: MLX computes them here
         if sum(self.counts) != pairs.size:
             raise ValueError(f"an index is none of the {num_experts} experts, which are 0 to {num_experts - 1}")
 
