@@ -2,7 +2,7 @@
 
 from typing import Any
 
-LAYERS: dict[str, int] = {"num_hidden_layers": 1, "intermediate_size": 8, "vocab_size": 8}
+LAYERS: dict[str, Any] = {"num_hidden_layers": 1, "intermediate_size": 8, "vocab_size": 8}
 
 
 def config_of(dims: int, base: float, positions: int, scaling: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ quiz = Quiz()
     },
 )
 def four_times(paces: Any) -> str:
-    return " and ".join(numbers(pace) for pace in paces(4, 100, 4))
+    return " and ".join(numbers(pace, 3) for pace in paces(4, 100, 4))
 
 
 @quiz.question(
@@ -52,7 +52,7 @@ def ninety_tokens(paces: Any) -> str:
     },
 )
 def two_hands(yarn: Any) -> str:
-    return " and ".join(numbers(pace) for pace in yarn(4, 100, 2, 32, 4, 1)[0])
+    return " and ".join(numbers(pace, 3) for pace in yarn(4, 100, 2, 32, 4, 1)[0])
 
 
 @quiz.measured(
@@ -66,6 +66,6 @@ def two_hands(yarn: Any) -> str:
     },
 )
 def nearest_to_pieces(record: Record, column: str) -> str:
-    last = list(record.values())[-1]
-    kinds = ("as trained", "interpolation", "NTK-aware", "YaRN")
-    return column if last[column] == min(last[kind] for kind in kinds) else ""
+    *_, last = record.values()
+    nearest = min(("as trained", "interpolation", "NTK-aware", "YaRN"), key=lambda kind: float(last[kind]))
+    return column if (column == nearest) == (column == "YaRN") else ""

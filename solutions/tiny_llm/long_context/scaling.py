@@ -44,11 +44,15 @@ def rope_of(config: dict[str, Any]) -> ScaledRoPE:
     missing += ["original_max_position_embeddings"] if kind == "yarn" and original is None else []
     if missing:
         raise ValueError(f"config.json lacks {', '.join(missing)}, which rope_type {kind!r} needs")
-    dims, base, factor = entries["head_dim"], entries["rope_theta"], entries.get("factor")
+    dims, base, factor = (
+        entries["head_dim"],
+        entries["rope_theta"],
+        float(1 if entries.get("factor") is None else entries["factor"]),
+    )
     if kind == "yarn":
-        options = {name: entries[name] for name in ("beta_fast", "beta_slow") if entries.get(name)}
-        options["truncate"] = entries.get("truncate", True)
-        paces, sharper = yarn_frequencies(dims, base, factor, original, **options)
+        fast, slow = entries.get("beta_fast") or 32.0, entries.get("beta_slow") or 1.0
+        whole = entries.get("truncate", True)
+        paces, sharper = yarn_frequencies(dims, base, factor, int(original or 0), fast, slow, whole)
         return ScaledRoPE(dims, paces, _attention_factor(entries, factor, sharper))
     if kind == "dynamic":
         return ScaledRoPE(dims, partial(_dynamic, dims, base, factor, entries["max_position_embeddings"]))
@@ -65,5 +69,5 @@ def _attention_factor(entries: dict[str, Any], factor: float, by_factor: float) 
         return float(entries["attention_factor"])
     above, below = entries.get("mscale"), entries.get("mscale_all_dim")
     if above and below:
-        return (0.1 * above * math.log(factor) + 1) / (0.1 * below * math.log(factor) + 1)
+        return float((0.1 * above * math.log(factor) + 1) / (0.1 * below * math.log(factor) + 1))
     return by_factor
