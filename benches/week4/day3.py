@@ -25,7 +25,8 @@ def measure(quick: bool = False) -> Table:
     lengths = [64, 128] if quick else [1024, 2048, 4096, 8192]
     dense, rolled = [KVCache() for _ in lengths], [RollingCache(WINDOW, SINKS) for _ in lengths]
     held = [
-        [_held(cache, length) / 2**20 for cache in both] for *both, length in zip(dense, rolled, lengths, strict=True)
+        [_held(each, length) / 2**20, _held(other, length) / 2**20]
+        for each, other, length in zip(dense, rolled, lengths, strict=True)
     ]
     decode = [1e3 * each / STEPS for each in seconds(*map(_steps, dense), *map(_steps, rolled))]
     every, window = decode[: len(lengths)], decode[len(lengths) :]
