@@ -17,7 +17,7 @@ from tiny_llm.qwen3_cached.cache import KVCache
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("bars", "", ("read in a step: MiB", "attention: MFLOP", "a step: ms"))
+CHART = ("bars", "", ("read in a step: MiB",))
 
 E, H, D = 256, 16, 64
 LATENT = LatentConfig(E, H, 224, D, 32, D, None, 10000.0, 8192)  # 224 + 32 numbers: as many as GQA with two heads
