@@ -43,19 +43,19 @@ def local_layers(windows: Any) -> str:
 
 @quiz.question(
     "4.3.4",
-    "A rolling cache with a window of 3 and one sink. The keys 1 to 6 have come one by one, and now 7 and 8 come "
+    "A rolling cache with a window of 3 and one sink. The keys 1 to 5 have come one by one, and now 6 and 7 come "
     "together. Which keys come back?",
-    why="The sink, 1. The two that 7 still sees, 5 and 6. And the new ones. From 8, the mask will hide 5.",
+    why="The sink, 1. The two that 6 still sees, 4 and 5. And the new ones. From 7, the mask will hide 4.",
     mistakes={
-        "only-the-new": "7 sees three keys besides the sink: its own, and two that came before.",
-        "prompt-before-the-window": "That would do for 8. But 7 is a query, too, and it sees 5.",
+        "only-the-new": "6 sees three keys besides the sink: its own, and two that came before.",
+        "prompt-before-the-window": "That would do for 7. But 6 is a query, too, and it sees 4.",
         "as-they-lie": "These are the right ones. But a mask counts its columns in the order of the text.",
         "no-sinks": "The first key stays for good.",
     },
 )
 def what_comes_back(cache: Any) -> str:
     kept = cache(3, 1)
-    for keys in ([1], [2], [3], [4], [5], [6], [7, 8]):
+    for keys in ([1], [2], [3], [4], [5], [6, 7]):
         new = mx.array(keys, mx.float32).reshape(1, 1, -1, 1)
         found, _ = kept.update_and_fetch(new, new)
     return numbers(found)
