@@ -57,4 +57,4 @@ def test_no_scenario_but_a_solved_one_passes():
     passing = {
         s.name for s in ALL if s.typed[0].startswith("test") and "[exit code 0]" in s.file.read_text(encoding="utf-8")
     }
-    assert passing == {"solution", "one-solved", "checks-solved", "week2-checks-solved", "a-day"}
+    assert {name for name in passing if not name.endswith("solved")} == {"solution", "a-day"}
