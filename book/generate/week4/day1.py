@@ -58,8 +58,8 @@ def masks() -> str:
     )
     caption = (
         f"Rows are queries, columns keys, and a dot is hidden. Above: what the second of two texts hides, whose first "
-        f"{PADDED} places are padding. Below: the weights of week 1's head for <i>{SENTENCE}</i>, and "
-        f"what the same scores give behind {PADDED} places of padding, where the first {PADDED} rows have dots only."
+        f"{PADDED} places are padding. Below: the weights of week 1's head for <i>{SENTENCE}</i>, and what the same "
+        f"scores give behind {PADDED} places of padding, where the first {PADDED} rows have dots only."
     )
     return canvas.figure(
         "masks-4-1", "Two masks, what they hide together, and what becomes of the weights", about, caption
