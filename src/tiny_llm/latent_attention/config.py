@@ -44,7 +44,9 @@ class LatentConfig:
         """
         rope = config.get("rope_parameters") or {}
         scaling = config.get("rope_scaling") or {}
-        known = {"q_lora_rank": None, **config, "rope_theta": config.get("rope_theta", rope.get("rope_theta"))}
+        known = {"q_lora_rank": None, **config}
+        if known.get("rope_theta") is None:  # newer files keep it in a table of its own
+            known["rope_theta"] = rope.get("rope_theta")
         names = [field.name for field in dataclasses.fields(LatentConfig)]
         if missing := [name for name in names if name != "q_lora_rank" and known.get(name) is None]:
             raise ValueError(f"config.json lacks {', '.join(missing)}")
