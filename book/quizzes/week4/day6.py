@@ -4,7 +4,6 @@ from typing import Any
 
 import mlx.core as mx
 from tests.week1.reference_model import QWEN3
-from tiny_llm_solution.config import ModelConfig
 
 from tiny_llm_course.dev.book.quizzes import Quiz, numbers
 
@@ -36,6 +35,8 @@ def nine_layers(owner: Any) -> str:
     },
 )
 def three_of_twelve(count: Any) -> str:
+    from tiny_llm_solution.config import ModelConfig
+
     config = ModelConfig.from_dict({**QWEN3, "num_hidden_layers": 12})
     all_, few = count(config, 12), count(config, 3)
     return f"MACs {numbers([few.macs / all_.macs])}, cached {numbers([few.cached / all_.cached])}"
