@@ -53,8 +53,8 @@ def masks() -> str:
         canvas.rect(x, low + SMALL + 6, size * LARGE, size * LARGE, "axis")
     about = (
         f"Above, three grids of {size} x {size}: the upper right is hidden as future, the first {PADDED} columns as "
-        f"padding, and in the third grid both. Below, the weights of one head under two masks. Under the second the first "
-        f"{PADDED} rows are empty, and the others share their weight among the last {size - PADDED} keys."
+        f"padding, and in the third grid both. Below, the weights of one head under two masks. With the second the "
+        f"first {PADDED} rows are empty, and the others share their weight among the last {size - PADDED} keys."
     )
     caption = (
         f"Rows are queries, columns keys, and a dot is hidden. Above: what the second of two texts hides, whose first "
