@@ -53,7 +53,7 @@ def masks() -> str:
         canvas.rect(x, low + SMALL + 6, size * LARGE, size * LARGE, "axis")
     about = (
         f"Above, three grids of {size} x {size}: the upper right is hidden as future, the first {PADDED} columns as "
-        f"padding, and in the third grid both. Below, the weights of one head under two masks. Under the second the "
+        f"padding, and in the third grid both. Below, the weights of one head under two masks. With the second the "
         f"first {PADDED} rows are empty, and the others share their weight among the last {size - PADDED} keys."
     )
     caption = (
