@@ -138,6 +138,9 @@ def test_a_shade_for_each_number():
         "3 c  ░░▒▒▓▓ · ·",
     ]
     assert heat.maps([("head 0", table)], list("abcde"), 80, shades=heat.PLAIN)[3] == "2 b    ## - - -"
+    many = heat.maps([("head 0", [[0.0] * 12] * 12)], list("abcdefghijkl"), 80)
+    assert many[1] == "       1 2 3 4 5 6 7 8 9 0 1 2"
+    assert many[-1].startswith("12 l")
 
 
 def test_as_many_maps_beside_each_other_as_fit():

@@ -42,7 +42,8 @@ def maps(
         if lines:
             lines.append("")
         lines.append(_line("", side, [title for title, _ in some], room))
-        head = "".join(f"{i:>{DIGITS if numbers else 2}}" for i in range(1, len(names) + 1))
+        # A narrow column has room for the last digit of its number: two would run into the next.
+        head = "".join(f"{i:{DIGITS}}" if numbers else f"{i % 10:2}" for i in range(1, len(names) + 1))
         lines.append(_line("", side, [head] * len(some), room))
         digits = len(str(len(names)))
         for i, name in enumerate(names):
