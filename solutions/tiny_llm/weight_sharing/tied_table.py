@@ -20,7 +20,7 @@ def loss_and_gradient(table: mx.array, tokens: mx.array, targets: mx.array) -> t
         gradient: V x E, in the table's dtype: the loss's derivative by each number of the table. The table is used
             twice, and what both uses give is added up; a token that is read twice is moved twice.
 
-    Source: Press and Wolf 2017, section 3.
+    Source: Press and Wolf 2017.
     """
     wide = table.astype(mx.float32)
     x = wide[tokens]  # L x E

@@ -26,6 +26,6 @@ def weight_owner(layer: int, layers: int, distinct: int, order: str) -> int:
         ValueError: distinct is below 1 or no divisor of layers, and the message says both; layer is not from 0 to
             layers - 1; or there is no such order, which the message names.
 
-    Source: Takase and Kiyono 2021, section 2.
+    Source: Takase and Kiyono 2021.
     """
     raise NotImplementedError("4.6.1 Whose weights")
