@@ -24,9 +24,8 @@ def measure(quick: bool = False) -> Table:
     """One layer's attention for one token after T others, and for a whole text of T."""
     lengths = [64, 128] if quick else [1024, 2048, 4096, 8192]
     dense, rolled = [KVCache() for _ in lengths], [RollingCache(WINDOW, SINKS) for _ in lengths]
-    held = [
-        [_held(cache, length) / 2**20 for cache in both] for *both, length in zip(dense, rolled, lengths, strict=True)
-    ]
+    pairs = list(zip(dense, rolled, lengths, strict=True))
+    held = [(_held(one, length) / 2**20, _held(other, length) / 2**20) for one, other, length in pairs]
     decode = [1e3 * each / STEPS for each in seconds(*map(_steps, dense), *map(_steps, rolled))]
     every, window = decode[: len(lengths)], decode[len(lengths) :]
     texts = [_text(length) for length in lengths]

@@ -36,9 +36,10 @@ def window() -> str:
         squares(canvas, left, top, softmax64(scores + mask, -1), CELL, "weights", 1.0, hidden)
         for first in range(0, size, BLOCK) if sinks else ():
             last, begin = min(size, first + BLOCK), max(0, first - WINDOW + 1)
+            begin = 0 if begin <= SINKS else begin  # the window reaches the sinks
             height = (last - first) * CELL
             canvas.rect(left + begin * CELL, top + first * CELL, (last - begin) * CELL, height, "frame", 3)
-            if begin > SINKS:
+            if begin:
                 canvas.rect(left, top + first * CELL, SINKS * CELL, height, "frame", 3)
     about = (
         f"Two tables of {size} x {size} weights. In the first every query sees all keys up to its own, "

@@ -48,7 +48,7 @@ def windowed_attention(
         last = min(length, first + block_size)
         end = before + last  # behind the last query's own key
         begin = 0 if window is None else max(0, before + first - window + 1)
-        some = [_band(x, begin, end, sinks) for x in (key, value)]  # N.. x H_kv x B x D
+        some = _band(key, begin, end, sinks), _band(value, begin, end, sinks)  # N.. x H_kv x B x D
         # The sinks and a run of keys up to the last query: the mask is the one of a text that has only these.
         mask = window_mask(last - first, some[0].shape[-2], window, sinks, query.dtype)  # (last - first) x B
         blocks.append(scaled_dot_product_attention_grouped(query[..., first:last, :], *some, scale, mask))
