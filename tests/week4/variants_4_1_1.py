@@ -156,13 +156,13 @@ FUTURE = "causal_mask(L, S, mx.float32)"
 known.change(
     "true-hides",
     ("mx.where(mask, 0.0, -mx.inf)", "mx.where(mask, -mx.inf, 0.0)"),
-    fact="True in a boolean mask hides a key",
+    fact="a boolean mask's True hides a key",
     question="In this course's boolean masks, does True let through or hide?",
 )
 known.change(
     "true-hides-in-key-mask",
     ('_additive("key_mask", key_mask)', '_additive("key_mask", ~key_mask if key_mask.dtype == mx.bool_ else key_mask)'),
-    fact="True in a boolean key_mask hides a key",
+    fact="a boolean key_mask's True hides a key",
     question="Do your two kinds of boolean masks mean the same by True?",
 )
 known.change(

@@ -191,7 +191,7 @@ known.change(
 known.change(
     "true-hides",
     ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, -mx.inf, scores)"),
-    fact="True in a boolean mask hides a key",
+    fact="a boolean mask's True hides a key",
     question="In this course's boolean masks, does True let through or hide?",
 )
 known.change(

@@ -189,7 +189,7 @@ known.change(
     "key-bias-left-out",
     ("linear(memory, self.wk, self.bk)", "linear(memory, self.wk)"),
     fact="the keys have no bias",
-    question="What does `read` promise of the keys? (That the output does not change is no reason.)",
+    question="What does `read` promise of the keys, whether or not anybody sees it in the output?",
 )
 known.change(
     "value-bias-left-out",
@@ -213,7 +213,7 @@ known.change(
         "batch, length, _ = x.shape",
         "def _turned(m):\n    return ~m if m is not None and m.dtype == mx.bool_ else m\nbatch, length, _ = x.shape",
     ),
-    fact="True in boolean masks hides a key, as PyTorch's module has it",
+    fact="a boolean mask's True hides a key, as PyTorch's module has it",
     question="In this course's boolean masks, does True let through or hide?",
 )
 known.change(

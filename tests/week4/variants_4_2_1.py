@@ -130,8 +130,7 @@ known.change(
 known.change(
     "group-outside",
     ("vectors[..., :group, :].flatten", "vectors[..., :group, :].swapaxes(-3, -2).flatten"),
-    fact="interleaved, the first query head of each group comes first, then the second one of each, so that neighbours "
-    "no longer share a key",
+    fact="interleaved, the first query head of each group comes first, then the second one of each",
     question="With four query heads and two key-value heads, which group is query head 1 of?",
 )
 known.change(

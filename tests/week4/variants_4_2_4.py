@@ -155,7 +155,7 @@ known.change(
 known.change(
     "booleans-turned-round",
     ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, -mx.inf, scores)"),
-    fact="True hides a key, as in PyTorch's MultiheadAttention, and does not allow it",
+    fact="a True hides a key, as in PyTorch's MultiheadAttention, and does not allow it",
     question="What does the docstring say that True means?",
 )
 known.change(

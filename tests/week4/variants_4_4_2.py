@@ -150,7 +150,7 @@ known.change(
 known.change(
     "default-theta",
     ("config.max_position_embeddings, config.rope_theta, traditional", "config.max_position_embeddings, traditional"),
-    fact="RoPE runs on its own default in place of rope_theta",
+    fact="positions are turned by the default of RoPE in place of rope_theta",
     question="Which of the config's entries has your RoPE not been given?",
 )
 known.change(
@@ -281,6 +281,7 @@ known.change(
 )
 
 
+@known.accepted("keys in one piece")
 class Whole:
     """Keys in one piece, as wide as queries, with the shared part written out for each head; softmax in float32."""
 
@@ -329,6 +330,3 @@ class Whole:
         scores = mx.where(mx.tri(length, dtype=mx.bool_), scores, -mx.inf)
         weights = mx.softmax(scores, axis=-1, precise=True)
         return mx.einsum("bhls,bshd->blhd", weights, value).reshape(batch, length, -1) @ self.w("o_proj").T
-
-
-known.accepted("keys in one piece")(Whole)

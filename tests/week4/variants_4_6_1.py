@@ -97,7 +97,7 @@ known.change(
         'if order == "sequence":',
         'order = {"sequence": "cycle", "cycle": "sequence"}.get(order, order)\nif order == "sequence":',
     ),
-    fact='"sequence" gives what "cycle" should give, and the other way round',
+    fact='the order "sequence" gives what "cycle" should give, and the other way round',
     question="Read 0 0 1 1 2 2 aloud: is that one round after the other, or each several times at once?",
 )
 known.change(
@@ -130,7 +130,7 @@ known.change(
 known.change(
     "never-reversed",
     ('distinct - 1 - place if order == "cycle_reversed" and last_of_several else place', "place"),
-    fact='"cycle_reversed" gives what "cycle" gives',
+    fact='the order "cycle_reversed" gives what "cycle" gives',
     question="What does the word behind the underscore say of the last round?",
 )
 known.change(
