@@ -70,6 +70,11 @@ def dropout_narrow(program):
     return seeded(program, normals(28, mx.float16)(4, 60), 0.3, True, 10)
 
 
+@known.probe()
+def dropout_refused_outside_training(program):
+    return program(normals(31)(3, 4), 50, False)
+
+
 @known.sized("x 1,024 x 1,024, rate 0.1, float32")
 def sized(program):
     x, key = normals(1)(1024, 1024), mx.random.key(1)
