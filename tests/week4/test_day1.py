@@ -261,8 +261,9 @@ def test_task_1_mask_refuses_axes_too_large_for_one():
             mx.eval(masks.attention_mask(*sizes, mx.float32, mask=may_look(28, *shape)))
 
 
-@pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 4), (2, 1, 5), (2, 1, 1, 5)], ids=str)
+@pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 4), (1, 5), (2, 1), (2, 1, 5), (2, 1, 1, 5)], ids=str)
 def test_task_1_mask_refuses_other_key_masks(shape):
+    """One row for two texts, or one column for five keys, would broadcast."""
     words = " x ".join(map(str, shape))
     with raises_value_error(f"B 2, H 3, L 4, S 5, bool_key_mask {words}", "key_mask", str(shape)):
         mx.eval(masks.attention_mask(*DIFFERENT, mx.float32, key_mask=may_look(29, *shape)))

@@ -245,15 +245,18 @@ def test_task_2_permutation_there_and_back(kv_heads, group, dims):
     compare(there[back], np.arange(float(there.size)), mx.int32, 0.0, case, there.size)
 
 
-@pytest.mark.parametrize(("source", "target"), [("blocks", "block"), ("per head", "blocks"), ("interleaved", "")])
+@pytest.mark.parametrize(
+    ("source", "target"), [("blocks", "block"), ("per head", "blocks"), ("interleaved", ""), ("rows", "rows")]
+)
 def test_task_2_permutation_refuses_other_layouts(source, target):
     with raises_value_error(f"num_heads 6, num_kv_heads 3, head_dim 5, source {source}, target {target or 'empty'}"):
         layouts.qkv_permutation(6, 3, 5, source, target)
 
 
 def test_task_2_permutation_refuses_uneven_groups():
-    with raises_value_error("num_heads 6, num_kv_heads 4, head_dim 5, source blocks, target interleaved", "6", "4"):
-        layouts.qkv_permutation(6, 4, 5, "blocks", "interleaved")
+    for target in ("interleaved", "blocks"):
+        with raises_value_error(f"num_heads 6, num_kv_heads 4, head_dim 5, source blocks, target {target}", "6", "4"):
+            layouts.qkv_permutation(6, 4, 5, "blocks", target)
 
 
 # Task 3, dropout

@@ -255,6 +255,27 @@ known.change(
     question="One argument hides a key, the other one does not. May it be looked at?",
 )
 known.change(
+    "key-numbers-taken-for-booleans",
+    ('_additive("key_mask", key_mask)', '_additive("key_mask", key_mask != 0)'),
+    fact="a float key_mask is taken for a boolean one: 0 hides, and every other number lets through",
+    question="Which number in a float key_mask leaves a key as it is?",
+)
+known.change(
+    "future-only-without-a-mask",
+    ("if causal:", "if causal and mask is None:"),
+    fact="causal hides nothing where a mask is given",
+    question="May a mask that says nothing of the future bring it back?",
+)
+known.change(
+    "one-row-of-padding-for-all",
+    (
+        "if key_mask.shape != (B, S):",
+        "if key_mask.ndim != 2 or any(a not in (1, b) for a, b in zip(key_mask.shape, (B, S))):",
+    ),
+    fact="a key_mask of 1 x S or B x 1 is taken, too",
+    question="Two texts, and a key_mask of one row: whose padding does it say?",
+)
+known.change(
     "causal-upper-left",
     (FUTURE, "mx.triu(mx.full((L, S), -mx.inf), k=1)"),
     fact="causal lets query i see the keys 0 to i, as if the queries were the first L of the S positions",

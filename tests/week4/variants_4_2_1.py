@@ -140,6 +140,19 @@ known.change(
     fact="interleaved, a group is read as its key, its value, then its queries",
     question="What does the docstring put first in a group?",
 )
+known.change(
+    "key-before-its-queries",
+    ("vectors[..., :group, :].flatten", "vectors[..., 1 : group + 1, :].flatten"),
+    ("vectors[..., group, :], vectors", "vectors[..., 0, :], vectors"),
+    fact="interleaved, a group is read as its key, its queries, then its value",
+    question="What does the docstring put first in a group?",
+)
+known.change(
+    "cut-after-twice-the-heads",
+    ("[num_heads, num_heads + num_kv_heads]", "[num_heads, 2 * num_heads]"),
+    fact="blocks are cut after H and after 2 H, as if there were as many keys as queries",
+    question="With four query heads and two key-value heads, behind how many vectors do the values begin?",
+)
 
 
 def refused(fused, num_heads, num_kv_heads, layout):

@@ -45,11 +45,25 @@ def permutation_to_itself(program):
     return program(6, 3, 4, "blocks", "blocks"), program(6, 3, 4, "interleaved", "interleaved")
 
 
+@known.probe()
+def permutation_of_no_layout(program):
+    return program(6, 3, 5, "rows", "rows")
+
+
 @known.sized("H 4,096, H_kv 1,024, D 128")
 def sized(program):
     return lambda: program(4096, 1024, 128, "blocks", "interleaved")
 
 
+known.change(
+    "to-itself-unasked",
+    (
+        "if target not in",
+        "if source == target:\n    return mx.arange((num_heads + 2 * num_kv_heads) * head_dim)\nif target not in",
+    ),
+    fact="from a layout to itself all rows stay, also if there is no such layout, or no such groups",
+    question='Is "rows" a layout? And what does your first line ask?',
+)
 known.change(
     "the-inverse",
     ("num_kv_heads, source)", "num_kv_heads, target)"),

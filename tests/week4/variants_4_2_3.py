@@ -70,6 +70,11 @@ def dropout_narrow(program):
     return seeded(program, normals(28, mx.float16)(4, 60), 0.3, True, 10)
 
 
+@known.probe()
+def dropout_refused_outside_training(program):
+    return program(normals(31)(3, 4), 50, False)
+
+
 @known.sized("x 1,024 x 1,024, rate 0.1, float32")
 def sized(program):
     x, key = normals(1)(1024, 1024), mx.random.key(1)
@@ -116,6 +121,25 @@ known.change(
     (LEFT, "mx.where(~stays, x / (1 - rate), 0.0)"),
     fact="exactly those are dropped that should stay, and the others stay",
     question="What does True mean in the array that you have drawn?",
+)
+known.change(
+    "draws-what-goes",
+    (STAYS, "stays = ~mx.random.bernoulli(rate, x.shape, key=key)"),
+    fact="what is drawn with probability `rate` is dropped, so that with the same key other numbers stay",
+    question="Which probability does the docstring draw with, and what becomes of the numbers whose draw is True?",
+)
+known.change(
+    "checked-in-training-only",
+    ("if not 0 <= rate <= 1:", "if training and not 0 <= rate <= 1:"),
+    fact="a rate that is no rate is refused in training alone",
+    question="When would you like to hear that a rate is 50: as the model is made, or hours later?",
+)
+known.change(
+    "multiplied-by-0-below-1",
+    (LEFT, "stays * (x / (1 - rate))"),
+    (OFF, "if training and rate == 1:\n    return mx.zeros_like(x)\nif not training or rate == 0:"),
+    fact="what is dropped is multiplied by 0, so that infinity becomes NaN",
+    question="What is 0 * inf?",
 )
 known.change(
     "drops-at-test-time",

@@ -111,6 +111,18 @@ known.change(
     question="With a window of 3 and two sinks, how many keys does a query see that is far behind?",
 )
 known.change(
+    "sinks-taken-off-the-window",
+    (WINDOW, "keys > queries - window + sinks"),
+    fact="the sinks take their places from the window, of which nothing may be left",
+    question="With a window of 3 and two sinks, how many keys does a query see that is far behind?",
+)
+known.change(
+    "sinks-never-hidden",
+    ("return mx.where(seen, ", "return mx.where(seen | (keys < sinks), "),
+    fact="the sinks are seen by all queries, also by those that stand before them, with a window or without",
+    question="May the query at position 0 see a sink at position 1?",
+)
+known.change(
     "sinks-only",
     (f"({WINDOW}) | (keys < sinks)", "(keys == queries) | (keys < sinks)"),
     fact="a query sees itself and the sinks, and nothing else of its window",

@@ -116,13 +116,13 @@ known.change(
 known.change(
     "on-unless-it-says-off",
     ("kind not in SWITCHED", "True"),
-    fact="where use_sliding_window is missing, Qwen's models have a window, too",
+    fact="Qwen's models have a window also where use_sliding_window is missing",
     question="What does SWITCHED say of the models in it?",
 )
 known.change(
     "off-unless-it-says-on",
     ("kind not in SWITCHED", "False"),
-    fact="where use_sliding_window is missing, no model has a window",
+    fact="no model has a window where use_sliding_window is missing",
     question="Mistral's config has no such switch. Has its model no window?",
 )
 known.change(

@@ -287,7 +287,7 @@ known.change(
         "x[:, :, max(min(end, self._sinks), end - self._window) : end]], axis=2) for x in (keys, values))",
     ),
     fact="what comes back is right, and nothing is ever forgotten",
-    question="How many bytes does your cache hold after 40 windows, and how many after two?",
+    question="How many bytes does your cache hold after 16 windows, and how many after two?",
 )
 known.change(
     "keys-for-values",
