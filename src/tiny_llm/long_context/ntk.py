@@ -28,6 +28,6 @@ def ntk_frequencies(
     Raises:
         ValueError: dims is odd or less than 4, factor is less than 1, or a length is given without an original_length.
 
-    Source: `rope_type` "dynamic" of transformers; Peng et al. 2023, sections 3.1 and 3.3.
+    Source: `rope_type` "dynamic" of transformers; Peng et al. 2023, section 3.1.
     """
     raise NotImplementedError("4.7.2 NTK-aware scaling")

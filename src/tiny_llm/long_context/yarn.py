@@ -37,6 +37,6 @@ def yarn_frequencies(
     Raises:
         ValueError: dims is odd, or factor is less than 1.
 
-    Source: Peng et al. 2023, sections 3.2 to 3.4; `rope_type` "yarn" of transformers.
+    Source: Peng et al. 2023, section 3; `rope_type` "yarn" of transformers.
     """
     raise NotImplementedError("4.7.3 YaRN")
