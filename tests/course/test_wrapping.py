@@ -13,6 +13,7 @@ from tiny_llm_course.terminal.wrapping import cells, cut, excerpt, wrapped
 
 DOCTOR = "○ PyTorch    not installed: its recorded answers stand in. To have it: pdm run pip install torch==2.13.0"
 FILES = "✗ files      2 missing: a.py, tests/b.py. Fix: git restore src/tiny_llm/a.py tests/week1/test_day2.py"
+WORD = re.compile(r'"[^"]*"|\S+')  # what stands in quotation marks is one
 WHERE = "    code src/tiny_llm/attention.py:8 · read book/src/week1/day1.md · hint: pdm run hint 1.1.2"
 
 BROKEN = {
@@ -130,7 +131,7 @@ def test_nothing_is_lost_or_added(columns):
         assert " ".join(" ".join(parts).replace(" \\ ", " ").split()) == " ".join(line.split())
         assert cells(line) > columns or parts == [line]
         # A mark stands before the word that it is for; a command with a word that is too wide stays whole.
-        words = [part.removeprefix("$ pdm run ").lstrip("✓✗○⇢~ ").split() for part in parts]
+        words = [WORD.findall(part.removeprefix("$ pdm run ").lstrip("✓✗○⇢~ ")) for part in parts]
         assert all(
             cells(part) <= columns or len(its) == 1 or max(map(cells, its)) >= columns
             for part, its in zip(parts, words, strict=True)

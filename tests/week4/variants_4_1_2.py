@@ -303,12 +303,6 @@ known.change(
     question="Which shape has your result when the mask is 1 x L x S and the query is L x D?",
 )
 known.change(
-    "more-axes-taken",
-    ("else ()", "else mask.shape[: mask.ndim - scores.ndim] + scores.shape"),
-    fact="a mask with more axes than the scores is taken, as if those in front counted for nothing",
-    question="Which shape has your result when the mask is 1 x L x S and the query is L x D?",
-)
-known.change(
     "whole-numbers-taken",
     ("if mask.dtype != mx.bool_ and not mx.issubdtype(mask.dtype, mx.floating):", "if False:"),
     fact="a mask of whole numbers is added as it is",

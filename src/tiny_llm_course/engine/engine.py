@@ -3,7 +3,6 @@
 import dataclasses
 import importlib
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -20,7 +19,7 @@ from ..course.registry import UsageError, load_course, with_commands
 from ..grading.build import must_be_built
 from ..grading.outside_tests import learners_code, must_be_started
 from ..learner import progress
-from ..paths import EMBEDDED_MODEL, LEARNER, ROOT, SOLUTION
+from ..paths import EMBEDDED_MODEL, LEARNER, ROOT, SOLUTION, put_first
 from ..programs import borrowing
 from ..programs.packages import SOLUTION_NAME, LearnerError, load_solution
 from . import stages
@@ -81,7 +80,7 @@ class Engine:
         if solution:
             load_solution()
         else:
-            sys.path.insert(0, str(LEARNER.parent))  # this checkout's, whatever else is installed
+            put_first(LEARNER)
             borrowing.install(self.borrowed)
         with self.learners_code():
             config = self._target(self.stage.config).from_dict(checkpoint.config)

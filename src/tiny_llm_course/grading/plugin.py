@@ -4,7 +4,6 @@ It is loaded by pyproject.toml, so that `pytest tests/week1/test_day1.py` and an
 `pdm run test` does; that command adds the child process with its limits, and the report.
 """
 
-import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from ..course.nouns import Task
 from ..course.places import day_of, recordings_path
 from ..course.requirements import in_words, missing
 from ..learner import progress
-from ..paths import LEARNER, SOLUTION, make_importable
+from ..paths import LEARNER, SOLUTION, make_importable, put_first
 from ..programs import borrowing, kernels
 from ..programs.packages import NotImportable, import_learner, program, put_broken, put_package
 from ..source.imports import Imports
@@ -56,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(*words): what the check needs of the machine, beyond its task")
     config.addinivalue_line("markers", "on(device): MLX's default device while the check is called")
     package = graded_package(config)
-    sys.path.insert(0, str(package.parent))
+    put_first(package)
     borrowed = () if config.getoption("--solution") else progress.borrowed_tasks()
     borrowing.install(borrowed)
     kernels.install(borrowed)

@@ -10,7 +10,6 @@ import datetime
 import importlib.util
 import io
 import json
-import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from ..course.places import bench_path, record_path
 from ..course.registry import Course, UsageError, load_course, resolve
 from ..grading.outside_tests import learners_code
 from ..learner import progress
-from ..paths import LEARNER, ROOT, SOLUTION
+from ..paths import LEARNER, ROOT, SOLUTION, put_first
 from ..programs import borrowing
 from ..source.parsing import parse
 from .clock import Cell, Table
@@ -91,7 +90,7 @@ def _read(course: Course, day: Day) -> Measurement:
 def choose(solution: bool) -> Path:
     """From now on `tiny_llm` is the solution, or the learner's package with what is borrowed; the folder of it."""
     package = SOLUTION if solution else LEARNER
-    sys.path.insert(0, str(package.parent))  # this checkout's, whatever else is installed
+    put_first(package)
     borrowing.install(() if solution else progress.borrowed_tasks())
     return package
 

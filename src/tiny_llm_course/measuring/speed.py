@@ -19,7 +19,7 @@ import mlx.core as mx
 
 from ..course.nouns import Task
 from ..course.registry import load_course
-from ..paths import LEARNER
+from ..paths import LEARNER, put_first
 from ..programs import kernels
 from ..programs.packages import SOLUTION_NAME, NotImportable, import_learner, program
 from ..testkit.naming import right, solved
@@ -104,7 +104,7 @@ def _once(run: Callable[[], Any]) -> tuple[Any, float]:
 def main() -> None:
     """Time the task of the first argument and write to the file of the second."""
     mx.set_default_device(mx.cpu)
-    sys.path.insert(0, str(LEARNER.parent))
+    put_first(LEARNER)
     silence = io.StringIO()
     with Path(sys.argv[2]).open("w", encoding="utf-8") as file, redirect_stdout(silence), redirect_stderr(silence):
         for timing in timings(load_course().task(sys.argv[1])):
