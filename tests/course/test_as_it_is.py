@@ -7,7 +7,8 @@ from tests.course.checkouts import fixture, replace
 from tiny_llm_course.dev.transcripts import run
 
 
-def test_a_file_that_is_written_twice_in_a_second_is_graded_as_it_is():
+def test_a_file_that_is_written_twice_in_a_second_is_graded_as_it_is(monkeypatch):
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     with fixture("1.1.1", "1.1.2") as checkout:
         file = checkout / "src" / "tiny_llm" / "spread.py"
         written = file.stat()
