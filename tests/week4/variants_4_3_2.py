@@ -116,7 +116,7 @@ known.change(
 known.change(
     "on-unless-it-says-off",
     ("kind not in SWITCHED", "True"),
-    fact="Qwen's models have a window also where use_sliding_window is missing",
+    fact="models of Qwen have a window also where use_sliding_window is missing",
     question="What does SWITCHED say of the models in it?",
 )
 known.change(
