@@ -1,0 +1,1 @@
+"""Many requests at a time: who is served when, and one model step for all of them."""
