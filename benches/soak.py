@@ -1,0 +1,139 @@
+"""A soak of the server: thousands of short requests, some of whose senders hang up, and some that are none.
+
+`pdm run python benches/soak.py` starts `serve` on the embedded model and sends 20,000 of them. At the end every page must
+be free, memory what it was, and whatever was not served must have been refused in words. It exits with 1 otherwise.
+"""
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import random
+import re
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tiny_llm_course.measuring.machine import in_words, machine
+from tiny_llm_course.testkit.servers import running_server
+
+AT_ONCE = 24  # clients
+MODEL = "tiny-qwen3"
+STORY = "Once upon a time there was a little girl who had a big blue dog. One day they went to the park. "
+PATIENCE = 60.0  # seconds for one request
+SETTLES = 0.2  # of the requests, until the server's memory is what it will be
+ALLOWED = 1.02  # times that memory at the end
+
+Headers = dict[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sort:
+    """One sort of request: how often it is sent, what is right for an answer, and whether its sender stays."""
+
+    weight: int
+    right: tuple[int, ...]
+    leaves: bool = False
+
+
+SORTS = {
+    "whole": Sort(30, (200,)),
+    "streamed": Sort(30, (200,)),
+    "hangs up": Sort(15, (200,), leaves=True),
+    "hangs up at once": Sort(5, (200,), leaves=True),
+    "reads slowly": Sort(3, (200,)),
+    "no JSON": Sort(4, (400, 422)),
+    "wrong type": Sort(4, (400, 422)),
+    "no such model": Sort(3, (404,)),
+    "too long": Sort(3, (400, 413)),
+    "no UTF-8": Sort(3, (400, 422)),
+}
+BUSY = 429  # is right for all of them: it is said in words, and when to come again
+
+
+def body_of(sort: str, draw: random.Random) -> bytes:
+    """What is sent."""
+    if sort == "no JSON":
+        return draw.choice([b"{", b"[1, 2", b"", b'{"prompt": }', b"\x00" * 40])
+    if sort == "no UTF-8":
+        return b'{"model": "' + MODEL.encode() + b'", "prompt": "\xff\xfe\xfa"}'
+    prompt: Any = STORY[: draw.randint(1, len(STORY))] if draw.random() < 0.5 else STORY
+    wanted: dict[str, Any] = {"model": MODEL, "prompt": prompt, "max_tokens": draw.randint(1, 12)}
+    wanted["stream"] = sort in ("streamed", "hangs up", "reads slowly")
+    if draw.random() < 0.3:
+        wanted |= {"temperature": 0.8, "seed": draw.randrange(1000)}
+    if draw.random() < 0.1:
+        wanted |= {"stop": [" dog", "\n"]}
+    if draw.random() < 0.05:
+        wanted |= {"n": 2}
+    if sort == "wrong type":
+        wanted |= draw.choice([{"max_tokens": "many"}, {"prompt": {"a": 1}}, {"temperature": -3}, {"n": 0}, {"stop": 7}])
+    elif sort == "no such model":
+        wanted["model"] = "gpt-0"
+    elif sort == "too long":
+        wanted["prompt"] = STORY * 1000
+    elif sort in ("hangs up", "hangs up at once"):
+        wanted["max_tokens"] = 200
+    return json.dumps(wanted).encode()
+
+
+async def one(port: int, sort: str, draw: random.Random) -> str:
+    """Send a request of a sort; what came of it: its status, "left", or what is wrong."""
+    body = body_of(sort, draw)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        head = f"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+        await writer.drain()
+        if sort == "hangs up at once":
+            await asyncio.sleep(draw.random() * 0.02)
+            return "left"
+        line = (await reader.readline()).decode(errors="replace")
+        found = re.match(r"HTTP/1\.1 (\d+)", line)
+        if not found:
+            return f"no answer: {line!r}"
+        status = int(found[1])
+        if sort == "hangs up" and status == 200:
+            for _ in range(draw.randint(1, 12)):
+                await reader.readline()
+            return "left"
+        if sort == "reads slowly":
+            for _ in range(3):
+                await reader.read(20)
+                await asyncio.sleep(0.1)
+        rest = (await reader.read()).decode(errors="replace")
+        if status not in (*SORTS[sort].right, BUSY):
+            return f"{status}: {rest[-200:]!r}"
+        if status >= 400 and '"message"' not in rest:
+            return f"{status} without a word: {rest[-200:]!r}"
+        if status == 200 and sort == "streamed" and "[DONE]" not in rest:
+            return f"a stream without an end: {rest[-200:]!r}"
+        return str(status)
+    finally:
+        writer.close()
+
+
+async def soaked(port: int, count: int, seed: int, used: "list[int]", process: psutil.Process) -> Counter[tuple[str, str]]:
+    """Send so many requests, AT_ONCE at a time; what came of them, and the server's memory on the way."""
+    found: Counter[tuple[str, str]] = Counter()
+    numbers = iter(range(count))
+    names, weights = list(SORTS), [sort.weight for sort in SORTS.values()]
+
+    async def client() -> None:
+        for number in numbers:
+            draw = random.Random(seed * 1_000_003 + number)
+            sort = draw.choices(names, weights)[0]
+            try:
+                outcome = await asyncio.wait_for(one(port, sort, draw), PATIENCE)
+            except (OSError, TimeoutError) as error:
+                outcome = f"{type(error).__name__}: {error}"
+            found[sort, outcome] += 1
+            if number % max(count // 50, 1) == 0:
+                used.append(process.memory_info().rss)
+
+    await asyncio.gather(*(client() for _ in range(AT_ONCE)))
+    return found

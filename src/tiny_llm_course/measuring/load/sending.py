@@ -1,0 +1,76 @@
+"""A load sent to an address, where a server speaks as OpenAI's does: ours, or another one."""
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...course.registry import UsageError
+from ...engine.serving import Serving
+from .outcome import Answer, Outcome
+from .workload import Arrival
+
+PATIENCE = 120.0  # seconds without a word
+STREAMED = {"temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
+
+
+def send(url: str, model: str, serving: Serving, load: Sequence[Arrival]) -> Outcome:
+    """Send each request when it comes, on a connection of its own, and note when its tokens come.
+
+    Args:
+        url: of the server, `http://127.0.0.1:8000`.
+        model: its name, which the server wants to hear.
+        serving: spells the prompts.
+        load: what is sent.
+
+    Raises:
+        UsageError: nobody answers there.
+    """
+    where = urlsplit(url if "//" in url else f"http://{url}")
+    if where.scheme != "http" or not where.hostname:
+        raise UsageError(f"{url} is no address of a server: it looks like http://127.0.0.1:8000.")
+    host, port = where.hostname, where.port or 80
+    answers = [Answer(arrival.at) for arrival in load]
+    texts = [serving.decode(list(arrival.prompt)) for arrival in load]
+    begun = time.perf_counter()
+
+    def one(number: int) -> None:
+        arrival, answer = load[number], answers[number]
+        time.sleep(max(0.0, begun + arrival.at - time.perf_counter()))
+        wanted = {"model": model, "prompt": texts[number], "max_tokens": arrival.max_tokens}
+        try:
+            for event in _events(host, port, wanted | STREAMED):
+                if any(choice.get("text") for choice in event.get("choices") or []):
+                    answer.tokens.append(time.perf_counter() - begun)
+                answer.counted = (event.get("usage") or {}).get("completion_tokens") or answer.counted
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            answer.failed = str(error) or type(error).__name__
+
+    threads = [threading.Thread(target=one, args=(number,), daemon=True) for number in range(len(load))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    outcome = Outcome(answers)
+    if not outcome.served:
+        raise UsageError(f"{url} has answered no request: {answers[0].failed or 'no tokens came'}.")
+    return outcome
+
+
+def _events(host: str, port: int, wanted: dict[str, object]) -> Iterator[dict[str, Any]]:
+    """What a server streams, event by event; a ValueError is what it says in the place of an answer."""
+    connection = http.client.HTTPConnection(host, port, timeout=PATIENCE)
+    try:
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", "/v1/completions", json.dumps(wanted), headers)
+        response = connection.getresponse()
+        if response.status != 200:
+            raise ValueError(f"{response.status}: {response.read(300).decode(errors='replace').strip()}")
+        for line in response:
+            if line.startswith(b"data: ") and (data := line[6:].strip()) != b"[DONE]":
+                yield json.loads(data)
+    finally:
+        connection.close()
