@@ -1,0 +1,85 @@
+// What the engine is doing, drawn anew twice a second while somebody looks.
+
+const EVERY = 500;  // milliseconds
+const COLOURS = 8;
+const byId = (id) => document.getElementById(id);
+
+/** A colour for each request, which it keeps: the next number that is free among those that run. */
+const colours = new Map();
+function colourOf(id, running) {
+  for (const known of colours.keys()) if (!running.has(known)) colours.delete(known);
+  if (!colours.has(id)) {
+    const taken = new Set(colours.values());
+    colours.set(id, [...Array(COLOURS).keys()].find((number) => !taken.has(number)) ?? colours.size % COLOURS);
+  }
+  return `var(--c${colours.get(id)})`;
+}
+
+function slots(state) {
+  const running = new Set(state.running.map((one) => one.id));
+  const items = [];
+  for (let number = 0; number < state.slots; ++number) {
+    const item = document.createElement("li"), one = state.running[number];
+    if (one) {
+      const name = document.createElement("span"), what = document.createElement("span");
+      name.textContent = `request ${one.id}`;
+      what.textContent = one.read < one.prompt ? `reads ${one.read} of ${one.prompt}` : `has written ${one.output}`;
+      item.className = "busy";
+      item.style.borderLeftColor = colourOf(one.id, running);
+      item.append(name, what);
+    } else {
+      item.className = "free";
+      item.textContent = "free";
+    }
+    items.push(item);
+  }
+  byId("slots").replaceChildren(...items);
+}
+
+function pages(state) {
+  byId("memory").hidden = !state.pages;
+  if (!state.pages) return;
+  const running = new Set(state.running.map((one) => one.id));
+  const { owners, size, free } = state.pages;
+  const field = byId("pages");
+  while (field.children.length < owners.length) field.append(document.createElement("i"));
+  while (field.children.length > owners.length) field.lastChild.remove();
+  owners.forEach((owner, page) => {
+    const cell = field.children[page];
+    cell.className = owner === "kept" ? "kept" : "";
+    cell.style.backgroundColor = owner === null || owner === "kept" ? "" : colourOf(owner, running);
+  });
+  const kept = owners.filter((owner) => owner === "kept").length;
+  const words = `${owners.length} pages of ${size} tokens: ${owners.length - free - kept} in use, ${kept} kept for others, ${free} free.`;
+  field.setAttribute("aria-label", words);
+  byId("pages-words").textContent = words;
+}
+
+function draw(state) {
+  const all = state.running.length;
+  byId("pace").textContent = `${state.mode}: ${Math.round(state.tokens_per_second)} tokens a second, ${all} of ${state.slots} slots busy.`;
+  byId("queue").textContent = state.waiting === 1 ? "1 request waits." : `${state.waiting} requests wait.`;
+  slots(state);
+  pages(state);
+  byId("prefix").hidden = !state.prefix;
+  if (state.prefix) {
+    const { asked, hit } = state.prefix;
+    byId("prefix").textContent = `Prefix cache: ${hit} of ${asked} tokens of prompts were there (${asked ? Math.round((100 * hit) / asked) : 0} %).`;
+  }
+}
+
+/** Ask for the state again and again, not while the page is hidden. */
+export async function watchEngine(headers) {
+  for (;;) {
+    if (!document.hidden) {
+      try {
+        const response = await fetch("/state", { headers: headers() });
+        if (response.ok) draw(await response.json());
+        else byId("pace").textContent = `The engine says ${response.status}.`;
+      } catch {
+        byId("pace").textContent = "The server does not answer.";
+      }
+    }
+    await new Promise((done) => setTimeout(done, EVERY));
+  }
+}

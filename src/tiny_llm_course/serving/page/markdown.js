@@ -1,0 +1,63 @@
+// Markdown as nodes of the page. What a model writes is never read as HTML: every word of it becomes a text node.
+
+const INLINE = /(`+)(.+?)\1|\*\*(.+?)\*\*|\*([^*\s](?:[^*]*[^*\s])?)\*|\[([^\]]+)\]\((https?:\/\/[^\s)]+)\)/s;
+
+/** A node of this name with these children. */
+function node(name, ...children) {
+  const made = document.createElement(name);
+  made.append(...children);
+  return made;
+}
+
+/** The nodes of a line: code, strong, emphasis, links to the web, and text. */
+function inline(text) {
+  const found = INLINE.exec(text);
+  if (!found) return text ? [text] : [];
+  const [whole, , code, strong, emphasis, label, address] = found;
+  let made;
+  if (code !== undefined) made = node("code", code);
+  else if (strong !== undefined) made = node("strong", ...inline(strong));
+  else if (emphasis !== undefined) made = node("em", ...inline(emphasis));
+  else {
+    made = node("a", ...inline(label));
+    made.href = address;
+    made.rel = "noopener noreferrer";
+    made.target = "_blank";
+  }
+  const before = text.slice(0, found.index);
+  return [...(before ? [before] : []), made, ...inline(text.slice(found.index + whole.length))];
+}
+
+/** The nodes of a text: paragraphs, headings, lists and blocks of code. One that has no end yet is shown all the same. */
+export function markdown(text) {
+  const made = [];
+  const lines = text.split("\n");
+  while (lines.length) {
+    const line = lines.shift();
+    const fence = /^\s*(```+|~~~+)/.exec(line);
+    const heading = /^(#{1,6})\s+(.*)/.exec(line);
+    const item = /^\s*([-*+]|\d+[.)])\s+(.*)/.exec(line);
+    if (fence) {
+      const code = [];
+      while (lines.length && !lines[0].trimStart().startsWith(fence[1])) code.push(lines.shift());
+      lines.shift();
+      made.push(node("pre", node("code", code.join("\n"))));
+    } else if (heading) {
+      made.push(node(`h${Math.min(heading[1].length + 2, 6)}`, ...inline(heading[2])));
+    } else if (item) {
+      const numbered = /\d/.test(item[1]);
+      const list = node(numbered ? "ol" : "ul", node("li", ...inline(item[2])));
+      if (numbered) list.start = parseInt(item[1], 10);
+      const next = numbered ? /^\s*\d+[.)]\s+(.*)/ : /^\s*[-*+]\s+(.*)/;
+      for (let more; lines.length && (more = next.exec(lines[0])); lines.shift()) list.append(node("li", ...inline(more[1])));
+      made.push(list);
+    } else if (line.trim()) {
+      const words = [line];
+      while (lines.length && lines[0].trim() && !/^\s*(```|~~~|#{1,6}\s|[-*+]\s|\d+[.)]\s)/.test(lines[0])) words.push(lines.shift());
+      const paragraph = node("p");
+      words.forEach((each, i) => paragraph.append(...(i ? [node("br")] : []), ...inline(each)));
+      made.push(paragraph);
+    }
+  }
+  return made;
+}
