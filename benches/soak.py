@@ -1,20 +1,23 @@
 """A soak of the server: thousands of short requests, some of whose senders hang up, and some that are none.
 
-`pdm run python benches/soak.py` starts `serve` on the embedded model and sends 20,000 of them. At the end every page must
-be free, memory what it was, and whatever was not served must have been refused in words. It exits with 1 otherwise.
+`pdm run python benches/soak.py` starts `serve` on the embedded model and sends 20,000 of them. At the end every page
+must be free, memory what it was, and whatever was not served must have been refused in words. It exits with 1 otherwise.
 """
 
 import argparse
 import asyncio
 import dataclasses
+import datetime
 import json
 import random
 import re
+import statistics
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import psutil
 
@@ -22,6 +25,13 @@ from tiny_llm_course.measuring.machine import in_words, machine
 from tiny_llm_course.testkit.servers import running_server
 
 AT_ONCE = 24  # clients
+WRONG: list[dict[str, Any]] = [
+    {"max_tokens": "many"},
+    {"prompt": {"a": 1}},
+    {"temperature": -3},
+    {"n": 0},
+    {"stop": 7},
+]
 MODEL = "tiny-qwen3"
 STORY = "Once upon a time there was a little girl who had a big blue dog. One day they went to the park. "
 PATIENCE = 60.0  # seconds for one request
@@ -71,7 +81,9 @@ def body_of(sort: str, draw: random.Random) -> bytes:
     if draw.random() < 0.05:
         wanted |= {"n": 2}
     if sort == "wrong type":
-        wanted |= draw.choice([{"max_tokens": "many"}, {"prompt": {"a": 1}}, {"temperature": -3}, {"n": 0}, {"stop": 7}])
+        wanted |= draw.choice(
+            [{"max_tokens": "many"}, {"prompt": {"a": 1}}, {"temperature": -3}, {"n": 0}, {"stop": 7}]
+        )
     elif sort == "no such model":
         wanted["model"] = "gpt-0"
     elif sort == "too long":
@@ -86,7 +98,7 @@ async def one(port: int, sort: str, draw: random.Random) -> str:
     body = body_of(sort, draw)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        head = f"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        head = "POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
         await writer.drain()
         if sort == "hangs up at once":
@@ -117,7 +129,9 @@ async def one(port: int, sort: str, draw: random.Random) -> str:
         writer.close()
 
 
-async def soaked(port: int, count: int, seed: int, used: "list[int]", process: psutil.Process) -> Counter[tuple[str, str]]:
+async def soaked(
+    port: int, count: int, seed: int, used: "list[int]", process: psutil.Process
+) -> Counter[tuple[str, str]]:
     """Send so many requests, AT_ONCE at a time; what came of them, and the server's memory on the way."""
     found: Counter[tuple[str, str]] = Counter()
     numbers = iter(range(count))
@@ -137,3 +151,76 @@ async def soaked(port: int, count: int, seed: int, used: "list[int]", process: p
 
     await asyncio.gather(*(client() for _ in range(AT_ONCE)))
     return found
+
+
+def state(port: int) -> dict[str, Any]:
+    """What the engine says of itself."""
+    with urlopen(f"http://127.0.0.1:{port}/state", timeout=PATIENCE) as response:
+        found: dict[str, Any] = json.load(response)
+    return found
+
+
+def faults(found: Counter[tuple[str, str]], used: list[int], last: dict[str, Any]) -> list[str]:
+    """What a server has done that it must not; nothing if it is well."""
+    said = [f"{sort}: {outcome}, {count} times" for (sort, outcome), count in found.items() if _wrong(sort, outcome)]
+    if last["running"] or last["waiting"]:
+        said.append(f"{len(last['running'])} requests run and {last['waiting']} wait when all senders have gone")
+    if pages := last["pages"]:
+        held = sum(owner not in (None, "kept") for owner in pages["owners"])
+        if held:
+            said.append(f"{held} pages are held by nobody who is there")
+    settled = statistics.median(used[int(len(used) * SETTLES) :][:5])
+    if (end := statistics.median(used[-5:])) > ALLOWED * settled:
+        said.append(f"memory has grown from {settled / 1e6:.0f} to {end / 1e6:.0f} MB")
+    return said
+
+
+def _wrong(sort: str, outcome: str) -> bool:
+    return outcome not in {str(status) for status in (*SORTS[sort].right, BUSY)} | (
+        {"left"} if SORTS[sort].leaves else set()
+    )
+
+
+def main() -> int:
+    """Soak, print what came of it, and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--requests", type=int, default=20_000, help="how many are sent (default: 20,000)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record there")
+    options = parser.parse_args()
+    command = [sys.executable, "-m", "tiny_llm_course", "serve", "--solution", "--port", "{port}"]
+    with running_server(command, seconds=PATIENCE) as port:
+        server = next(one for one in psutil.Process().children(recursive=True) if _listens(one, port))
+        used: list[int] = []
+        begun = time.perf_counter()
+        found = asyncio.run(soaked(port, options.requests, options.seed, used, server))
+        seconds = time.perf_counter() - begun
+        time.sleep(1.0)  # whoever has hung up last is noticed
+        last = state(port)
+        wrong = faults(found, used, last)
+    print(f"{options.requests:,} requests in {seconds:.0f} s, {AT_ONCE} at once")
+    for (sort, outcome), count in sorted(found.items()):
+        print(f"  {sort:18} {outcome:10} {count:>8,}")
+    print(
+        f"memory: {used[0] / 1e6:.0f} MB at first, {max(used) / 1e6:.0f} MB at most, {used[-1] / 1e6:.0f} MB at the end"
+    )
+    print(in_words(machine()))
+    for line in wrong:
+        print(f"WRONG: {line}")
+    if options.json:
+        rows = [{"sort": sort, "outcome": outcome, "count": count} for (sort, outcome), count in sorted(found.items())]
+        record = {"date": datetime.date.today().isoformat(), "machine": machine(), "requests": options.requests}
+        record |= {"seconds": seconds, "rows": rows, "memory": used, "wrong": wrong}
+        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return int(bool(wrong))
+
+
+def _listens(process: psutil.Process, port: int) -> bool:
+    try:
+        return any(one.laddr.port == port for one in process.net_connections() if one.status == psutil.CONN_LISTEN)
+    except psutil.Error:
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())
