@@ -46,12 +46,10 @@ class PagedMemory:
             ValueError: all pages together have fewer places than the prompt and max_tokens need; the message says how
                 many tokens there could be, and for how many there is room.
         """
-        needed, room = len(request.prompt) + request.max_tokens, self.pool.pages * self.storage.page
-        if needed > room:
-            raise ValueError(
-                f"the request may grow to {needed} tokens ({len(request.prompt)} of the prompt and {request.max_tokens} "
-                f"new ones), but there is room for {room}"
-            )
+        prompt, new, room = len(request.prompt), request.max_tokens, self.pool.pages * self.storage.page
+        if prompt + new > room:
+            words = f"a prompt of {prompt} tokens and {new} new ones are {prompt + new} tokens"
+            raise ValueError(f"{words}, but there is room for {room} tokens in all")
 
     def begin(self, request: Request) -> bool:
         """Let a request in, with pages for all tokens that it has now, if enough are left for the others to grow.
