@@ -10,28 +10,36 @@
 #include "one_token.h"
 #include "softmax.h"
 
-/// The scores of n keys, which lie one behind the other, for each of the heads. Those of a head are `apart` from those
-/// of the next. `soon` is read after this: memory is asked for as much of it.
-static void compare_page(const float* queries, int heads, const float* keys, int n, int dims, float scale,
-                         const float* soon, float* scores, int64_t apart) {
+constexpr int STEP = 4;   // keys, or values, that are taken together
+constexpr int AHEAD = 8;  // so many rows before one is read, memory is asked for it
+
+/// Asks for the rows of a page that are read AHEAD rows after row k; where that is behind its end, for those of the next.
+static inline void ask_behind(const float* page, const float* next, int k, int n, int dims) {
+  ask_for(k + AHEAD < n ? page + (k + AHEAD) * dims : next + (k + AHEAD - n) * dims, STEP * dims);
+}
+
+/// The scores of the n keys that lie in a page, for each of the heads, whose scores are `apart` from each other. The
+/// keys at `next` are those that are read after these.
+static void compare_page(const float* queries, int heads, const float* keys, const float* next, int n, int dims,
+                         float scale, float* scores, int64_t apart) {
   int k = 0;
-  for (; k + 2 <= n; k += 2) {
-    ask_for(soon + k * dims, 2 * dims);
+  for (; k + STEP <= n; k += STEP) {
+    ask_behind(keys, next, k, n, dims);
     for (int h = 0; h < heads; ++h)
-      compare<2>(queries + h * dims, keys + k * dims, dims, scale, scores + h * apart + k);
+      compare<STEP>(queries + h * dims, keys + k * dims, dims, scale, scores + h * apart + k);
   }
   for (; k < n; ++k)
     for (int h = 0; h < heads; ++h)
       compare<1>(queries + h * dims, keys + k * dims, dims, scale, scores + h * apart + k);
 }
 
-/// Adds n values, which lie one behind the other, to what each of the heads has seen so far, each with its weight.
-static void gather_page(const float* weights, int64_t apart, int heads, const float* values, int n, int dims,
-                        const float* soon, float* seen) {
+/// Adds the n values that lie in a page to what each of the heads has seen so far, each with its weight.
+static void gather_page(const float* weights, int64_t apart, int heads, const float* values, const float* next, int n,
+                        int dims, float* seen) {
   int k = 0;
-  for (; k + 4 <= n; k += 4) {
-    ask_for(soon + k * dims, 4 * dims);
-    for (int h = 0; h < heads; ++h) gather<4>(weights + h * apart + k, values + k * dims, dims, seen + h * dims);
+  for (; k + STEP <= n; k += STEP) {
+    ask_behind(values, next, k, n, dims);
+    for (int h = 0; h < heads; ++h) gather<STEP>(weights + h * apart + k, values + k * dims, dims, seen + h * dims);
   }
   for (; k < n; ++k)
     for (int h = 0; h < heads; ++h) gather<1>(weights + h * apart + k, values + k * dims, dims, seen + h * dims);
@@ -47,15 +55,19 @@ extern "C" void paged_attend(const float* queries, const float* keys, const floa
                              float scale) {
   // --- your code: paged_attend
   const int pages = (tokens + page - 1) / page;
-  auto place = [&](int i) { return (int64_t(table[std::min(i, pages - 1)]) * kv_heads + kv_head) * page * dims; };
+  auto place = [&](int i) { return (int64_t(table[i]) * kv_heads + kv_head) * page * dims; };
   std::vector<float> scores(int64_t(group) * tokens);
-  for (int i = 0; i < pages; ++i)
-    compare_page(queries, group, keys + place(i), std::min(page, tokens - i * page), dims, scale, keys + place(i + 1),
-                 &scores[i * page], tokens);
+  for (int i = 0; i < pages; ++i) {
+    const int first = i * page, n = std::min(page, tokens - first);
+    const int64_t own = place(i), next = place(std::min(i + 1, pages - 1));
+    compare_page(queries, group, keys + own, keys + next, n, dims, scale, &scores[first], tokens);
+  }
   for (int h = 0; h < group; ++h) softmax(&scores[h * int64_t(tokens)], tokens);
   std::fill(attended, attended + group * dims, 0.0f);
-  for (int i = 0; i < pages; ++i)
-    gather_page(&scores[i * page], tokens, group, values + place(i), std::min(page, tokens - i * page), dims,
-                values + place(i + 1), attended);
+  for (int i = 0; i < pages; ++i) {
+    const int first = i * page, n = std::min(page, tokens - first);
+    const int64_t own = place(i), next = place(std::min(i + 1, pages - 1));
+    gather_page(&scores[first], tokens, group, values + own, values + next, n, dims, attended);
+  }
   // --- end
 }

@@ -42,7 +42,6 @@ static void compare_block(const float* queries, int rows, const float* keys, con
                           float* scores) {
   int k = 0;
   for (; k + 3 <= n; k += 3) {
-    for (int soon = k + 8; soon < std::min(k + 11, n); ++soon) ask_for(keys + places[soon], dims);
     int r = 0;
     for (; r + 4 <= rows; r += 4) compare<4, 3>(queries + r * dims, keys, places + k, dims, scores + r * KEYS + k);
     for (; r < rows; ++r) compare<1, 3>(queries + r * dims, keys, places + k, dims, scores + r * KEYS + k);
