@@ -124,7 +124,9 @@ class Scheduler:
         raise NotImplementedError("3.3.4 Preemption")
 
     def _admit(self, step: Step) -> None:
-        while self.waiting and len(self.running) < self.slots and not (self.static and self.running and not step.admitted):
+        while (
+            self.waiting and len(self.running) < self.slots and not (self.static and self.running and not step.admitted)
+        ):
             request = self.waiting.next()
             if not self.memory.begin(request):
                 break

@@ -17,6 +17,7 @@ from ..paths import LEARNER, SOLUTION
 from ..programs.packages import LearnerError
 from ..terminal.screen import USUAL, columns, say
 from . import out_file
+from .options import Finite
 from .waiting import waiting
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Measure what you built on a day, or a whole engine.")
-@click.argument("name", required=False, metavar="[1.1|engine]")
+@click.argument("name", required=False, metavar="[1.1|engine|serve]")
 @click.option("--solution", is_flag=True, help="Measure our code instead of yours.")
 @click.option("--quick", is_flag=True, help="Small sizes, to see that it works; the numbers say nothing.")
 @click.option(
@@ -42,8 +43,14 @@ if TYPE_CHECKING:
     "--svg",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
-    help="Engines: draw the roofline or the progression there.",
+    help="Engines: draw what was found there.",
 )
+@click.option("--draft", help="serve: a small model that guesses tokens; a checkpoint's folder or Hub id.")
+@click.option("--requests", type=click.IntRange(1, 10_000), help="serve: how many come (default: 32).")
+@click.option("--rate", type=Finite(min=0.01), help="serve: how many come in a second (default: what keeps it busy).")
+@click.option("--seed", type=click.IntRange(min=0), help="serve: the same seed gives the same requests.")
+@click.option("--url", help="serve: send them to a server that speaks as OpenAI's does.")
+@click.option("--replay", is_flag=True, help="serve: show what the scheduler decides, step by step.")
 def bench(
     name: str | None,
     solution: bool,
@@ -54,13 +61,22 @@ def bench(
     stage: str | None,
     dtype: str | None,
     svg: Path | None,
+    draft: str | None,
+    **load: Any,
 ) -> int:
     """Measure what you have built on a day: time, memory or error. Without a day: what there is to measure.
 
     `engine` measures a whole engine, beside what this machine's memory and arithmetic allow; `--progression` all
-    stages, as they write the same text.
+    stages, as they write the same text; `serve` all ways to serve many requests.
     """
     blas.load()
+    if name == "serve" and not progression:
+        from .bench_serve import Serve, bench_serve
+
+        which = {"model": model, "solution": solution, "dtype": dtype, "draft": draft}
+        return bench_serve(which, stage, Serve(**load), quick, file, svg)
+    if given := [option for option, value in {"draft": draft, **load}.items() if value]:
+        raise UsageError(f"--{given[0]} is for a load of requests: pdm run bench serve")
     if progression:
         if name or stage:
             other = name or f"--stage {stage}"
@@ -106,6 +122,7 @@ def _list(known: "list[Measurement]") -> None:
         say(f"  {measurement.name}  {measurement.title}")
     say("  engine  A whole engine, beside what this machine allows")
     say("  --progression  All stages, beside other engines, in a minute")
+    say("  serve  All ways to serve many requests, under the same load")
     say()
     say(f"Your code: pdm run bench {known[0].name}; ours: pdm run bench {known[0].name} --solution")
 

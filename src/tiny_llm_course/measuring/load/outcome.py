@@ -49,11 +49,9 @@ class Outcome:
         return written / (last - min(answer.at for answer in self.answers)) if last else 0.0
 
     def summary(self) -> dict[str, object]:
-        """As a record has it; times in seconds."""
+        """How long somebody waited, as a record has it; times in seconds."""
         found: dict[str, object] = {
-            "requests": len(self.answers),
             "failed": len(self.answers) - len(self.served),
-            "tokens/s": self.throughput,
             "ttft": percentiles([answer.first for answer in self.served]),
             "tpot": percentiles([answer.each for answer in self.served if len(answer.tokens) > 1]),
             "preemptions": self.preemptions,

@@ -5,16 +5,17 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from ...engine.serving import Serving
+from ...engine.serving import ServingEngine
 from .outcome import Answer, Outcome
 from .workload import Arrival
 
 
-def play(serving: Serving, load: Sequence[Arrival]) -> Outcome:
+def play(serving: ServingEngine, load: Sequence[Arrival]) -> Outcome:
     """Let requests come when they do, and step while anybody is there."""
-    scheduler, request = serving.scheduler, serving.request
-    coming, answers, preemptions = deque(load), {}, 0
+    scheduler, coming, preemptions = serving.scheduler, deque(load), 0
+    answers: dict[Any, Answer] = {}
     with serving.learners_code():
+        request = serving.part("serving.request", "Request")
         begun = time.perf_counter()
         while coming or scheduler.running or len(scheduler.waiting):
             now = time.perf_counter() - begun
@@ -36,13 +37,20 @@ def play(serving: Serving, load: Sequence[Arrival]) -> Outcome:
     return Outcome(list(answers.values()), preemptions, hits)
 
 
-def replay(serving: Serving, load: Sequence[Arrival]) -> list[Any]:
-    """The steps of a load whose times are counted in steps: what the scheduler decides depends on nothing else."""
-    scheduler, coming, steps = serving.scheduler, deque(load), []
+def replay(serving: ServingEngine, load: Sequence[Arrival]) -> tuple[list[Any], dict[Any, int]]:
+    """The steps of a load whose times are counted in steps, and before which of them each request came.
+
+    What the scheduler decides depends on nothing else.
+    """
+    scheduler, coming = serving.scheduler, deque(load)
+    steps: list[Any] = []
+    came: dict[Any, int] = {}
     with serving.learners_code():
+        request = serving.part("serving.request", "Request")
         while coming or scheduler.running or len(scheduler.waiting):
             while coming and coming[0].at <= len(steps):
                 arrival = coming.popleft()
-                scheduler.submit(serving.request(list(arrival.prompt), arrival.max_tokens))
+                scheduler.submit(sent := request(list(arrival.prompt), arrival.max_tokens))
+                came[sent] = len(steps)
             steps.append(scheduler.step())
-    return steps
+    return steps, came

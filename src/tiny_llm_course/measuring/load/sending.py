@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...course.registry import UsageError
-from ...engine.serving import Serving
+from ...engine.serving import ServingEngine
 from .outcome import Answer, Outcome
 from .workload import Arrival
 
@@ -17,7 +17,7 @@ PATIENCE = 120.0  # seconds without a word
 STREAMED = {"temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
 
 
-def send(url: str, model: str, serving: Serving, load: Sequence[Arrival]) -> Outcome:
+def send(url: str, model: str, serving: ServingEngine, load: Sequence[Arrival]) -> Outcome:
     """Send each request when it comes, on a connection of its own, and note when its tokens come.
 
     Args:
@@ -29,12 +29,10 @@ def send(url: str, model: str, serving: Serving, load: Sequence[Arrival]) -> Out
     Raises:
         UsageError: nobody answers there.
     """
-    where = urlsplit(url if "//" in url else f"http://{url}")
-    if where.scheme != "http" or not where.hostname:
-        raise UsageError(f"{url} is no address of a server: it looks like http://127.0.0.1:8000.")
-    host, port = where.hostname, where.port or 80
+    host, port = _place(url)
     answers = [Answer(arrival.at) for arrival in load]
-    texts = [serving.decode(list(arrival.prompt)) for arrival in load]
+    with serving.learners_code():
+        texts = [serving.tokenizer.decode(list(arrival.prompt)) for arrival in load]
     begun = time.perf_counter()
 
     def one(number: int) -> None:
@@ -58,6 +56,36 @@ def send(url: str, model: str, serving: Serving, load: Sequence[Arrival]) -> Out
     if not outcome.served:
         raise UsageError(f"{url} has answered no request: {answers[0].failed or 'no tokens came'}.")
     return outcome
+
+
+def model_at(url: str) -> str:
+    """The first model that a server names.
+
+    Raises:
+        UsageError: nobody answers there, or not as OpenAI's API does.
+    """
+    host, port = _place(url)
+    connection = http.client.HTTPConnection(host, port, timeout=PATIENCE)
+    try:
+        connection.request("GET", "/v1/models")
+        return str(json.load(connection.getresponse())["data"][0]["id"])
+    except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException) as error:
+        raise UsageError(
+            f"No server answers at {url} ({type(error).__name__}). Ours: pdm run serve --solution"
+        ) from error
+    finally:
+        connection.close()
+
+
+def _place(url: str) -> tuple[str, int]:
+    where = urlsplit(url if "//" in url else f"http://{url}")
+    try:
+        port = where.port or 80
+    except ValueError:
+        port = 0
+    if where.scheme != "http" or not where.hostname or not port:
+        raise UsageError(f"{url} is no address of a server: it looks like http://127.0.0.1:8000.")
+    return where.hostname, port
 
 
 def _events(host: str, port: int, wanted: dict[str, object]) -> Iterator[dict[str, Any]]:

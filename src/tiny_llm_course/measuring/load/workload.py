@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 
 from ...checkpoints.held_out import shipped_stories
-from ...engine.serving import Serving
+from ...engine.serving import ServingEngine
 
 SHARED = 192  # tokens of a prefix that half of the requests begin with
 OWN = (8, 64)  # tokens of a prompt that nobody shares: from, to
@@ -31,13 +31,14 @@ class Load:
     seed: int = 1
 
 
-def arrivals(serving: Serving, load: Load) -> list[Arrival]:
+def arrivals(serving: ServingEngine, load: Load) -> list[Arrival]:
     """The requests of a load, in the order in which they come; the same for the same seed.
 
     Their words are those of the stories that come with the course. Half of them begin alike.
     """
     draw = random.Random(load.seed)
-    text = serving.encode("\n\n".join(shipped_stories()))
+    with serving.learners_code():
+        text = serving.tokenizer.encode("\n\n".join(shipped_stories()))
     most = min(serving.context_length, 1 << 20) - WRITTEN[1] - OWN[1]
     shared = text[: min(load.shared, most, len(text) // 2)]
     found, now = [], 0.0

@@ -1,0 +1,93 @@
+"""`bench serve`: one load for every way to serve that is there, from static batching to all ideas of the week together."""
+
+import dataclasses
+import datetime
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...course.nouns import Mode
+from ...course.registry import load_course
+from ...engine.serving import ServingEngine, load_scheduler
+from ...engine.stages import lacking
+from ...paths import EMBEDDED_MODEL, ROOT
+from ..machine import machine
+from .outcome import Outcome
+from .playing import play
+from .workload import Arrival, Load, arrivals, tokens_of
+
+BUSY = 0.8  # of the requests a second that `continuous` can serve: so many come, if nobody says how many
+QUICK = 4  # requests
+
+
+@dataclasses.dataclass(frozen=True)
+class Which:
+    """The engine that is measured, as `load_scheduler` takes it."""
+
+    model: str | None
+    solution: bool
+    dtype: str | None
+    draft: str | None = None
+
+    def loaded(self, mode: str | None) -> ServingEngine:
+        """It, with nobody in it, and nothing kept of who was there before."""
+        return load_scheduler(self.model, self.solution, mode, dtype=self.dtype, draft=self.draft)
+
+
+def measure(which: Which, load: Load, quick: bool = False, note: Callable[[str], None] = print) -> dict[str, Any]:
+    """What was found, as JSON has it: a row for each mode, and what all depend on.
+
+    Each mode is given the load twice: all at once, which says how many tokens a second it can write, and as it comes,
+    which says how long somebody waits for them.
+
+    Args:
+        which: the engine.
+        load: what comes.
+        quick: whether a few requests are enough, to see that it works.
+        note: is told what is being measured.
+
+    Raises:
+        LearnerError: the learner's code is not finished, or failed.
+    """
+    if quick:
+        load = dataclasses.replace(load, requests=QUICK)
+    modes, rows = there(which.solution), []
+    for mode in modes:
+        note(mode.name)
+        engine = which.loaded(mode.name)
+        at_once = arrivals(engine, dataclasses.replace(load, rate=None))
+        play(engine, [dataclasses.replace(arrival, prompt=arrival.prompt[:8]) for arrival in at_once[:2]])  # warms up
+        rows.append({"name": mode.name, "about": mode.title, **_throughput(play(engine, at_once))})
+    rate = load.rate or BUSY * rows[min(1, len(rows) - 1)]["requests/s"]
+    for mode, row in zip(modes, rows, strict=True):
+        note(f"{mode.name}, {rate:.1f} requests a second")
+        engine = which.loaded(mode.name)
+        row |= play(engine, arrivals(engine, dataclasses.replace(load, rate=rate))).summary()
+    read, written = tokens_of(at_once)
+    name = "models/tiny-qwen3" if engine.checkpoint.folder == EMBEDDED_MODEL else engine.checkpoint.folder.name
+    return {
+        "title": f"{name}, {load.requests} requests",
+        "package": engine.package.relative_to(ROOT).as_posix(),
+        "quick": quick,
+        "date": datetime.date.today().isoformat(),
+        "machine": machine(),
+        "load": dataclasses.asdict(load) | {"rate": rate, "read": read, "written": written},
+        "fused": engine.fused,
+        "rows": rows,
+    }
+
+
+def there(solution: bool) -> Sequence[Mode]:
+    """The modes that can be measured: of the learner's, those whose tasks have passed, and always the first."""
+    first, *others = load_course().modes()
+    return [first, *(mode for mode in others if not lacking(mode, solution))]
+
+
+def _throughput(outcome: Outcome) -> dict[str, Any]:
+    seconds = max(answer.tokens[-1] for answer in outcome.served)
+    return {"tokens/s": outcome.throughput, "requests/s": len(outcome.served) / seconds}
+
+
+def sample(load: Load, engine: ServingEngine, most: int) -> list[Arrival]:
+    """The first requests of a load, with times that count steps: what `--replay` shows."""
+    found = arrivals(engine, dataclasses.replace(load, requests=min(load.requests, most), rate=load.rate or 0.25))
+    return [dataclasses.replace(arrival, at=float(round(arrival.at))) for arrival in found]
