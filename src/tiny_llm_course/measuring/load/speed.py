@@ -1,4 +1,4 @@
-"""`bench serve`: one load for every way to serve that is there, from static batching to all ideas of the week together."""
+"""`bench serve`: one load for every way to serve that is there, from static batching to all ideas together."""
 
 import dataclasses
 import datetime

@@ -21,7 +21,7 @@ def lines_of(found: dict[str, Any], width: int) -> list[str]:
         "",
         f"tokens/s: all {load['requests']} requests at once; {read} tokens to read and {written} to write.",
         f"TTFT, TPOT: as a Poisson process brings {rate} a second, in ms: to the first token, and between two.",
-        "put back: requests that had to give their memory to older ones. hits: of the prompts, found in the prefix cache.",
+        "put back: requests that gave their memory to older ones. hits: of the prompts, found in the prefix cache.",
         "" if found["fused"] else "Without the kernels of week 2 and day 4: pdm run doctor says what they need.",
         in_words(found["machine"]),
     ]
