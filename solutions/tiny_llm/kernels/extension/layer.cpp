@@ -8,11 +8,19 @@
 #include "../lanes.h"
 #include "../pool.h"
 
-void multiply(const Matrix& w, const float* x, float* y, int rows, bool int8) {
-  if (rows > 1)
+constexpr int AT_ONCE = 8;       // rows that `matvecs` takes
+constexpr int FEW = 2 * AT_ONCE;  // with more of them, a panel of `matmul` pays
+
+void multiply(const Matrix& w, const float* x, float* y, int rows, Ways ways) {
+  if (rows == 1)
+    return (ways.int8 ? matvec_int8 : matvec_threads)(x, w.packed, w.scales, w.biases, y, w.outputs, w.inputs,
+                                                      w.group_size, w.scale_type);
+  if (!ways.few || rows > FEW)
     return matmul(x, w.packed, w.scales, w.biases, y, rows, w.outputs, w.inputs, w.group_size, w.scale_type);
-  (int8 ? matvec_int8 : matvec_threads)(x, w.packed, w.scales, w.biases, y, w.outputs, w.inputs, w.group_size,
-                                        w.scale_type);
+  const int half = rows > AT_ONCE ? (rows + 1) / 2 : rows;
+  for (int64_t r = 0; r < rows; r += half)
+    matvecs(x + r * w.inputs, w.packed, w.scales, w.biases, y + r * w.outputs, std::min(half, rows - int(r)), w.outputs,
+            w.inputs, w.group_size, w.scale_type);
 }
 
 void norm(const float* x, const float* weight, float eps, float* y, int n) {
@@ -43,7 +51,6 @@ static int rows_of(int64_t numbers) { return int(std::max<int64_t>(1, 8192 / num
 
 void run_layer(const Layer& layer, int number, float* stream, const Step& step, Memory& memory) {
   const int rows = int(step.tokens.size()), dims = layer.head_dim;
-  const bool int8 = step.int8;
   const int64_t hidden = layer.hidden, width = layer.width;
   const int64_t q_size = layer.heads * dims, kv_size = layer.kv_heads * dims, qkv_size = q_size + 2 * kv_size;
   OwnLines normed(rows * hidden), qkv(rows * qkv_size), attended(rows * q_size), product(rows * hidden),
@@ -54,7 +61,7 @@ void run_layer(const Layer& layer, int number, float* stream, const Step& step, 
     for (int64_t r = first; r < last; ++r)
       norm(stream + r * hidden, layer.input_norm, layer.eps, &normed[r * hidden], hidden);
   });
-  multiply(layer.qkv, normed.data(), qkv.data(), rows, int8);
+  multiply(layer.qkv, normed.data(), qkv.data(), rows, step.ways);
   pool().run(rows, rows_of(qkv_size), [&](int first, int last) {
     for (int64_t r = first; r < last; ++r) {
       float* row = &qkv[r * qkv_size];
@@ -70,7 +77,7 @@ void run_layer(const Layer& layer, int number, float* stream, const Step& step, 
     }
   });
   memory.attend(number, qkv.data(), qkv_size, attended.data());
-  multiply(layer.out, attended.data(), product.data(), rows, int8);
+  multiply(layer.out, attended.data(), product.data(), rows, step.ways);
 
   // The MLP, on what the stream is now.
   pool().run(rows, rows_of(hidden), [&](int first, int last) {
@@ -79,11 +86,11 @@ void run_layer(const Layer& layer, int number, float* stream, const Step& step, 
       norm(stream + r * hidden, layer.mlp_norm, layer.eps, &normed[r * hidden], hidden);
     }
   });
-  multiply(layer.gate_up, normed.data(), gate_up.data(), rows, int8);
+  multiply(layer.gate_up, normed.data(), gate_up.data(), rows, step.ways);
   pool().run(rows, rows_of(2 * width), [&](int first, int last) {
     for (int64_t r = first; r < last; ++r)
       swiglu(&gate_up[r * 2 * width], &gate_up[r * 2 * width + width], &gated[r * width], width);
   });
-  multiply(layer.down, gated.data(), product.data(), rows, int8);
+  multiply(layer.down, gated.data(), product.data(), rows, step.ways);
   for (int64_t i = 0; i < rows * hidden; ++i) stream[i] += product[i];
 }

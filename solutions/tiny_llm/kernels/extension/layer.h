@@ -12,8 +12,14 @@ struct Matrix {
   int outputs, inputs, group_size, scale_type;
 };
 
-/// y = x W^T for some rows of x. One row goes to the matvec, in 8 bits if that is asked for, several to the matmul.
-void multiply(const Matrix& w, const float* x, float* y, int rows, bool int8);
+/// How rows of x may be multiplied.
+struct Ways {
+  bool int8 = false;  // one row in 8 bits
+  bool few = false;   // a few rows by `matvecs`: week 2's engine, which reads one text, does without
+};
+
+/// y = x W^T for some rows of x. One row goes to the matvec, several to the matmul, a few to neither if they may.
+void multiply(const Matrix& w, const float* x, float* y, int rows, Ways ways);
 
 /// y = x / sqrt(mean(x^2) + eps) * weight; y may be x.
 void norm(const float* x, const float* weight, float eps, float* y, int n);
@@ -34,7 +40,7 @@ struct Layer {
 struct Step {
   std::vector<int> tokens, positions;
   std::vector<int> scored;  // places of those after which every token of the vocabulary is scored
-  bool int8 = false;        // whether one row of x may be multiplied in 8 bits
+  Ways ways;
 };
 
 /// Where the keys and values of a step's texts are: a layer neither knows nor cares.

@@ -27,5 +27,5 @@ void run_model(const Model& model, const Step& step, Memory& memory, float* logi
   for (size_t i = 0; i < model.layers.size(); ++i) run_layer(model.layers[i], int(i), stream.data(), step, memory);
   for (int64_t r = 0; r < scored; ++r)
     norm(&stream[step.scored[r] * hidden], model.norm, model.eps, &normed[r * hidden], hidden);
-  if (scored) multiply(model.head, normed.data(), logits, int(scored), step.int8);
+  if (scored) multiply(model.head, normed.data(), logits, int(scored), step.ways);
 }

@@ -67,7 +67,7 @@ class QuantizedMatmul : public OnCpu {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
     later(outputs[0], [in = weak(inputs), out = weak(outputs), group = group_size, int8 = int8]() mutable {
       const Matrix w = matrix(in[1], in[2], in[3], group);
-      multiply(w, in[0].data<float>(), out[0].data<float>(), int(in[0].size() / w.inputs), int8);
+      multiply(w, in[0].data<float>(), out[0].data<float>(), int(in[0].size() / w.inputs), {int8});
     });
   }
 
@@ -90,7 +90,7 @@ class FusedModel : public OnCpu {
       const Model& model = held->model;
       const int* tokens = in[0].data<int32_t>();
       Step step;
-      step.int8 = int8;
+      step.ways = {int8};
       for (int r = 0; r < reading.batch * reading.length; ++r) {
         step.tokens.push_back(tokens[r]);
         step.positions.push_back(reading.offset + r % reading.length);
@@ -167,7 +167,7 @@ mx::array ragged_model(HeldModel& held, Pages& pages, std::vector<int> tokens, c
                        std::vector<std::vector<int>> tables, bool int8) {
   const Model& model = held.model;
   Step step;
-  step.int8 = int8;
+  step.ways = {int8, true};
   step.tokens = std::move(tokens);
   for (size_t i = 0; i < lengths.size(); ++i) {
     const int end = starts[i] + lengths[i];
