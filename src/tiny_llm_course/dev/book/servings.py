@@ -29,10 +29,9 @@ def _parts(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, float], Any]
 
 def about(found: dict[str, Any]) -> str:
     """What there is to see, in a sentence."""
-    told = (
-        f"{heading}: " + ", ".join(f"{name} {words(v)}" for name, v in values.items())
-        for heading, values, words in _parts(found["rows"])
-    )
+    told = []
+    for heading, values, words in _parts(found["rows"]):
+        told.append(f"{heading}: " + ", ".join(f"{name} {words(value)}" for name, value in values.items()))
     return "; ".join(told) + "."
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -48,9 +49,9 @@ class Outcome:
         written = sum(answer.counted or len(answer.tokens) for answer in self.served)
         return written / (last - min(answer.at for answer in self.answers)) if last else 0.0
 
-    def summary(self) -> dict[str, object]:
+    def summary(self) -> dict[str, Any]:
         """How long somebody waited, as a record has it; times in seconds."""
-        found: dict[str, object] = {
+        found: dict[str, Any] = {
             "failed": len(self.answers) - len(self.served),
             "ttft": percentiles([answer.first for answer in self.served]),
             "tpot": percentiles([answer.each for answer in self.served if len(answer.tokens) > 1]),

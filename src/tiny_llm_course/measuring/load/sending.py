@@ -70,9 +70,8 @@ def model_at(url: str) -> str:
         connection.request("GET", "/v1/models")
         return str(json.load(connection.getresponse())["data"][0]["id"])
     except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException) as error:
-        raise UsageError(
-            f"No server answers at {url} ({type(error).__name__}). Ours: pdm run serve --solution"
-        ) from error
+        what = f"No server answers at {url} ({type(error).__name__})"
+        raise UsageError(f"{what}. Ours: pdm run serve --solution") from error
     finally:
         connection.close()
 
