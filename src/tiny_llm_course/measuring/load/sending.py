@@ -14,6 +14,7 @@ from .outcome import Answer, Outcome
 from .workload import Arrival
 
 PATIENCE = 120.0  # seconds without a word
+UNNAMED = "default_model"
 STREAMED = {"temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
 
 
@@ -59,21 +60,25 @@ def send(url: str, model: str, serving: ServingEngine, load: Sequence[Arrival]) 
 
 
 def model_at(url: str) -> str:
-    """The first model that a server names.
+    """The first model that a server names; UNNAMED if it names none, as mlx-lm's may.
 
     Raises:
-        UsageError: nobody answers there, or not as OpenAI's API does.
+        UsageError: nobody answers there.
     """
     host, port = _place(url)
     connection = http.client.HTTPConnection(host, port, timeout=PATIENCE)
     try:
         connection.request("GET", "/v1/models")
-        return str(json.load(connection.getresponse())["data"][0]["id"])
-    except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException) as error:
+        said = connection.getresponse().read()
+    except (OSError, http.client.HTTPException) as error:
         what = f"No server answers at {url} ({type(error).__name__})"
         raise UsageError(f"{what}. Ours: pdm run serve --solution") from error
     finally:
         connection.close()
+    try:
+        return str(json.loads(said)["data"][0]["id"])
+    except (ValueError, LookupError, TypeError):
+        return UNNAMED
 
 
 def _place(url: str) -> tuple[str, int]:
