@@ -1,8 +1,8 @@
 """How much our server writes beside mlx-lm's, under the same load: `pdm run python benches/servers.py [--json FILE]`.
 
 Both run on this machine, one after the other, with the model that comes with the course, all of whose weights are in
-float32 for mlx-lm: the half dtypes are slower for it on a CPU. The requests come over HTTP, at most AT_ONCE of them at a
-time. mlx-lm is used where it is installed: `pdm run dev-setup` brings it.
+float32 for mlx-lm: the half dtypes are slower for it on a CPU. The requests come over HTTP, AT_ONCE of them at a time.
+mlx-lm is used where it is installed: `pdm run dev-setup` brings it.
 """
 
 import argparse
@@ -64,9 +64,8 @@ def main() -> int:
             paces = sorted(outcome.throughput for outcome in outcomes)
             failed = sum(len(outcome.answers) - len(outcome.served) for outcome in outcomes)
             rows.append({"name": name, "tokens/s": paces[ROUNDS // 2], "failed": failed})
-            print(
-                f"{name:24} {paces[ROUNDS // 2]:8.0f} tokens/s, {AT_ONCE} requests at once, {failed} without an answer"
-            )
+            pace = f"{paces[ROUNDS // 2]:.0f} tokens/s, {AT_ONCE} requests at once, {failed} without an answer"
+            print(f"{name}: {pace}")
     ratio = rows[0]["tokens/s"] / rows[1]["tokens/s"]
     print(f"ratio: {ratio:.1f} (bar: {BAR:g})")
     print(in_words(machine()))
