@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week3.engine_room import Request, Room, Step, StubScheduler, Worker, asked
+from tests.week3.engine_room import Chunk, Room, Step, StubScheduler, Worker, asked
 from tests.week3.figures_script import Clock, figures, measured, measured_by_formula, random_calls
 from tests.week3.gate_script import passes, passes_by_formula, random_ops
-from tests.week3.loop_scenes import SCENES, played
+from tests.week3.loop_scenes import OUTSIDE, SCENES, played
 from tests.week3.stream_script import STREAMS, Script, random_script, streamed, streamed_by_formula
 from tests.week3.virtual_time import play
 
@@ -37,7 +37,10 @@ def fail(kind, headline, case, *lines):
 @pytest.mark.parametrize("name", SCENES)
 def test_task_1_loop_scene(name):
     """A script of calls, and what each caller hears when."""
-    same_pieces(again(lambda: played(loop.EngineLoop, name), name.replace("_", " ")), SCENES[name][2], _told(name))
+    found = again(lambda: played(loop.EngineLoop, name), name.replace("_", " "))
+    if outside := [line for line in found if line.endswith(OUTSIDE)]:
+        fail(Kind.VALUES, outside[0], _told(name))
+    same_pieces(found, SCENES[name][2], _told(name))
 
 
 def _told(name):
@@ -203,8 +206,14 @@ def test_task_2_gate_by_its_own_clock():
     with noted(case):
         gate = backpressure.Gate(1)
         gate.enter()
-        with raises_error(backpressure.TooBusy, case, "1 s"):
+        try:
             gate.enter()
+        except Exception as error:
+            seconds = getattr(error, "seconds", None)
+            if type(error).__name__ != "TooBusy" or type(seconds) is not int:
+                fail(Kind.NO_ERROR, f"raised {type(error).__name__}, expected TooBusy with whole seconds", case)
+        else:
+            fail(Kind.NO_ERROR, "no error was raised, expected TooBusy", case)
         gate.leave()
         gate.enter()
 
@@ -369,22 +378,20 @@ def test_task_4_metrics_who_leaves_early():
     """One is gone before its first token, another one after it, and a third is put back once."""
     calls = [(0.0, "arrived", 0, 0), (0.0, "arrived", 1, 0), (0.0, "arrived", 2, 0), (1.0, "new", 1, 1)]
     calls += [(1.5, "left", 0, 2), (1.5, "left", 1, 2), (2.0, "preempted", 2, 0), (3.0, "new", 2, 1)]
-    calls += [(3.5, "refused", 0, 0), (4.0, "new", 1, 1), (5.0, "ends", 2, 1), (5.0, "left", 2, 0)]
-    del calls[-3]
+    calls += [(3.5, "refused", 0, 0), (5.0, "ends", 2, 1), (5.0, "left", 2, 0)]
     check_figures(calls, [4, 5, 6], "three requests at 0 s: two leave at 1.5 s, one is put back at 2 s")
 
 
 def test_task_4_metrics_large_numbers():
     """All digits of a counter, and of a gauge."""
-    check_figures([(0.0, "arrived", 0, 0)], [1234567], "a prompt of 1,234,567 tokens")
+    check_figures([(0.0, "arrived", 0, 0)], [1000005], "a prompt of 1,000,005 tokens")
 
 
 def test_task_4_metrics_keeps_nothing():
     """A thousand requests that came and left are no larger than one."""
     case = "1,000 requests that arrive and leave, some of them served"
     with noted(case):
-        subject, clock = metrics.Metrics(), Request([1], 1)
-        del clock
+        subject = metrics.Metrics()
         for number in range(1000):
             request = asked(number)
             subject.arrived(request)
@@ -397,8 +404,6 @@ def test_task_4_metrics_keeps_nothing():
 
 
 def _step_of(request):
-    from tests.week3.engine_room import Chunk
-
     return Step([Chunk(request, 0, [1], 1)], [[5]])
 
 

@@ -91,7 +91,7 @@ known.change(
 known.change(
     "failed-and-still-there",
     ("for request in running:\n    self._scheduler.cancel(request)", "pass"),
-    ("await self._do(self._cancel, request)\n                mailbox.fail(error)", "mailbox.fail(error)"),
+    ("await self._do(self._cancel, request)\nmailbox.fail(error)", "mailbox.fail(error)"),
     fact="the callers are told of the error, and their requests run on in the scheduler",
     question="After your task has failed its callers, who is in the scheduler's list when it steps again?",
 )

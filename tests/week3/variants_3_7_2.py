@@ -21,6 +21,7 @@ PROMISES = [
     (21, "enter", 1),
     (99, "enter", 2),
 ]
+GROUPS = [*((0, "enter", count) for count in (3, 2, 1, 5)), (2, "leave", 4), (2, "enter", 4), (9, "enter", 2)]
 MANY = [
     step
     for i in range(1, 31)
@@ -31,7 +32,7 @@ for most, ops in (
     (5, [*HOURS, (17, "enter", 1), (60, "enter", 1)]),
     (5, [*HOURS, (20, "enter", 4), (900, "enter", 1)]),
     (2, PROMISES),
-    (4, [(0, "enter", 3), (0, "enter", 2), (0, "enter", 1), (0, "enter", 5), (2, "leave", 4), (2, "enter", 4), (9, "enter", 2)]),
+    (4, GROUPS),
     (3, [(0, "enter", 3), *MANY]),
     (3, [(0, "enter", 3), (0.01, "leave", 3), (0.02, "enter", 3), (0.03, "enter", 1)]),
     (4, random_ops(1, 4, 40)),
@@ -55,8 +56,13 @@ known.change(
 known.change(
     "part-of-a-group",
     (
-        "self.inside += count\n            return",
-        "self.inside += count\n            return\n        if self.inside < self.most:\n            self.inside = self.most\n            return",
+        "if missing <= 0:",
+        """
+        if 0 < missing < count:
+            self.inside = self.most
+            return
+        if missing <= 0:
+        """,
     ),
     fact="of a group that does not fit, as many are let in as there is room for",
     question="Somebody asks for three answers, and there is room for two. What will be done with two?",
@@ -77,7 +83,7 @@ known.change(
     "promises-nothing",
     ("(missing + sum(places for _, places in self._promised)) * pace", "missing * pace"),
     fact="all who are refused are told the same time, and come back together",
-    question="One place will be free in four seconds, and you have told that to somebody. What do you tell the next one?",
+    question="You have told somebody that a place will be free in four seconds. What do you tell the next one?",
 )
 known.change(
     "promises-for-ever",
@@ -122,7 +128,7 @@ known.change(
     "pace-of-all-time",
     ("deque(maxlen=REMEMBERED)", "deque()"),
     fact="the pace is that of all leavings since the beginning",
-    question="In the morning one left in a second, and now one leaves in a minute. After how many does your gate notice?",
+    question="This morning one left in a second, and now one in a minute. When does your gate notice?",
 )
 known.change(
     "groups-leave-once",

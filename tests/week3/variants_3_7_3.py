@@ -1,7 +1,6 @@
 """Known programs of task 3.7.3, the stream of an answer."""
 
 import json
-from contextlib import aclosing
 from functools import partial
 
 import mlx.core as mx
@@ -91,7 +90,7 @@ known.change(
     "length-where-it-stopped",
     ('"stop" if news.finished and text.found else news.finished', "news.finished"),
     fact="an answer whose last token completes a stop string has ended by its length",
-    question="The last token that there may be completes a stop string. Does the client get all that the model had to say?",
+    question="The last token completes a stop string. Has the client got all that the model had to say?",
 )
 known.change(
     "stopped-before-the-end",
@@ -144,13 +143,13 @@ known.change(
 )
 known.change(
     "done-after-an-error",
-    ("yield _event(json.dumps(failed(error)))\n            return", "yield _event(json.dumps(failed(error)))"),
+    ("yield _event(json.dumps(failed(error)))\nreturn", "yield _event(json.dumps(failed(error)))"),
     fact="after an error, the stream ends as if all was well",
     question="What does [DONE] say to a client?",
 )
 known.change(
     "error-raised",
-    ("yield _event(json.dumps(failed(error)))\n            return", "raise"),
+    ("yield _event(json.dumps(failed(error)))\nreturn", "raise"),
     fact="an error of the engine is raised out of the stream, and the client sees it break off",
     question="The status 200 was sent a second ago. How does the client hear of an error now?",
 )
@@ -165,7 +164,7 @@ known.change(
     ("if last:\n    yield _event(json.dumps(last()))", ""),
     (
         'yield _event("[DONE]")',
-        'yield _event("[DONE]")\n        if last:\n            yield _event(json.dumps(last()))',
+        'yield _event("[DONE]")\nif last:\n    yield _event(json.dumps(last()))',
     ),
     fact="what is to come behind the pieces comes after [DONE], where nobody reads any more",
     question="When does a client stop reading?",
@@ -219,7 +218,9 @@ class OneAtATime:
             if last is not None:
                 yield b"data: " + json.dumps(last()).encode() + b"\n\n"
             yield b"data: [DONE]\n\n"
-        except (loop.EngineFailed, loop.EngineClosed) as error:
+        except Exception as error:
+            if type(error).__name__ not in ("EngineFailed", "EngineClosed"):
+                raise
             yield b"data: " + json.dumps(failed(error)).encode() + b"\n\n"
         finally:
             await items.aclose()

@@ -13,11 +13,11 @@ known = Variants("3.7.4")
 
 
 def numbers(calls, prompts, program):
-    """All figures in the order of their names, and the names."""
+    """The names of all figures, and the figures, each by itself: they are of all sizes."""
     clock = Clock()
     found = figures(measured(program(clock), clock, calls, prompts))
     names = "\n".join(sorted(found))
-    return mx.array([found[name] for name in sorted(found)]), mx.array(list(names.encode()))
+    return mx.array(list(names.encode())), *(mx.array(found[name]) for name in sorted(found))
 
 
 for calls, prompts in (
@@ -34,7 +34,7 @@ for calls, prompts in (
     ([(0.0, "arrived", 0, 0), (0.25, "new", 0, 1), (0.5, "ends", 0, 1)], [5]),
     ([(0.0, "arrived", 0, 0), (0.0, "refused", 0, 0), (1.0, "preempted", 0, 0), (1.5, "left", 0, 2)], [4]),
     ([(0.0, "arrived", 0, 0), (1.0, "new", 0, 1), (1.5, "left", 0, 2), (2.0, "new", 0, 1)], [4]),
-    ([(0.0, "arrived", 0, 0)], [1234567]),
+    ([(0.0, "arrived", 0, 0)], [1000005]),
     random_calls(1, 9, 40),
     random_calls(2, 9, 40),
 ):
@@ -159,7 +159,7 @@ known.change(
     "refused-are-requests",
     (
         'self._counts["refused_requests"] += 1',
-        'self._counts["refused_requests"] += 1\n        self._reasons["refused"] += 1',
+        'self._counts["refused_requests"] += 1\nself._reasons["refused"] += 1',
     ),
     fact="those who are refused are among the requests, too",
     question="Has a request that was refused ever been let in?",

@@ -71,5 +71,3 @@ class EngineLoop:
         Their callers get an EngineClosed. When this returns, nobody is left in the scheduler, and no step goes on.
         """
         raise NotImplementedError("3.7.1 One thread for the engine")
-
-    # These two are jobs.
