@@ -58,12 +58,8 @@ class OfMlx(Obeying):
         mx.eval(self.model(mx.array([tokens]), self.caches)[:, -1])
 
 
-def ours(folder: Path, int8: bool) -> tuple[OfMlx, str]:
-    """The fused engine, with float or with 8-bit activations."""
-    sys.path.insert(0, str(folder))
-    from tiny_llm.config import ModelConfig
-    from tiny_llm.kernels.fused import Qwen3FusedModel
-
+def random_weights() -> dict[str, mx.array]:
+    """Weights in this shape, the matrices quantized to 4 bits: of the size that products keep, and else of no meaning."""
     weights = {"model.norm.weight": mx.ones(E)}
     names = [("model.embed_tokens", VOCABULARY, E)]
     for layer in range(LAYERS):
@@ -74,7 +70,16 @@ def ours(folder: Path, int8: bool) -> tuple[OfMlx, str]:
         weights[f"{name}.weight"] = mx.random.randint(-(2**31), 2**31 - 1, (outputs, inputs // 8)).view(mx.uint32)
         scale = mx.full((outputs, inputs // GROUP), 0.004).astype(mx.bfloat16)
         weights[f"{name}.scales"], weights[f"{name}.biases"] = scale, -7.5 * scale
-    model = Qwen3FusedModel(ModelConfig.from_dict(SHAPE), weights, int8)
+    return weights
+
+
+def ours(folder: Path, int8: bool) -> tuple[OfMlx, str]:
+    """The fused engine, with float or with 8-bit activations."""
+    sys.path.insert(0, str(folder))
+    from tiny_llm.config import ModelConfig
+    from tiny_llm.kernels.fused import Qwen3FusedModel
+
+    model = Qwen3FusedModel(ModelConfig.from_dict(SHAPE), random_weights(), int8)
     return OfMlx(model, model.new_caches), f"stage fused, {'8-bit' if int8 else 'float32'} activations"
 
 

@@ -45,8 +45,12 @@ def matmul_one_token(program):
 
 
 REST = """
-    for (; t < tokens; ++t)
-      tile<1>(x + int64_t(t) * inputs, panel.data(), inputs, y + int64_t(t) * outputs + first, outputs, columns);
+      rest(x + int64_t(t) * inputs, panel.data(), inputs, y + int64_t(t) * outputs + first, outputs, columns,
+           tokens - t);
+"""
+ONE_BY_ONE = """
+      for (; t < tokens; ++t)
+        tile<1>(x + int64_t(t) * inputs, panel.data(), inputs, y + int64_t(t) * outputs + first, outputs, columns);
 """
 
 
@@ -84,9 +88,15 @@ known.change(
 )
 known.change(
     "rest-reads-token-0",
-    (REST, REST.replace("x + int64_t(t) * inputs", "x")),
+    (REST, ONE_BY_ONE.replace("x + int64_t(t) * inputs", "x")),
     fact="tokens that do not fill a tile are all computed of the first one",
     question="Where does token t begin in x?",
+)
+known.change(
+    "rest-reads-the-first-tokens",
+    (REST, REST.replace("x + int64_t(t) * inputs", "x")),
+    fact="tokens that do not fill a tile are computed of the first ones",
+    question="13 tokens in tiles of 12: where in x does the one begin that is left?",
 )
 known.change(
     "one-panel-for-all",
@@ -107,7 +117,8 @@ known.change(
     fact="every panel holds the first rows of W",
     question="Which rows does the second panel hold?",
 )
-known.accepted_change("token by token", ("int t = 0;", "int t = 0;\nif (tokens < 0)"))
+known.accepted_change("those that are left one by one", (REST, ONE_BY_ONE))
+known.accepted_change("token by token", ("int t = 0;", "int t = 0;\nif (tokens < 0)"), (REST, ONE_BY_ONE))
 
 
 @known.sized("64 tokens, of 1,024 x 1,024 weights")

@@ -36,3 +36,68 @@ class FirstComeFirstServed:
 
     def charge(self, request: Request, tokens: int) -> None:
         """So many tokens of it have been read. Here nobody counts."""
+
+
+class FairQueue:
+    """Fair among users: the next request is one of the user who has had the fewest tokens.
+
+    Each user has a counter, which begins at 0 and counts the tokens that were read of the user's requests. What a user
+    *claims* is this counter and, on top, the unread tokens of those requests of the user that were let in and have not
+    finished: as if they had been read. (The virtual token counter of Sheng et al. 2024, "Fairness in Serving Large
+    Language Models", in which tokens read and written count alike. There, too, a prompt counts when it is let in.)
+    """
+
+    def __init__(self) -> None:
+        self.counters: dict[str, int] = {}  # of every user who was ever here
+        self._waiting: dict[str, deque[Request]] = {}  # of those users who have a request here
+        self._let_in: list[Request] = []
+        self._last = ""  # whose request was the last to leave
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    def add(self, request: Request) -> None:
+        """A new request, the last one of its user.
+
+        If none of the user's requests waits, the user has been away, or is new. While others were served, nobody saves
+        up tokens: a lower counter is lifted to the lowest counter of the users who have a request here or, if there is
+        none, to that of the user whose request was the last to leave.
+        """
+        user = request.user
+        if user not in self._waiting:
+            least = min((self.counters[one] for one in self._waiting), default=self.counters.get(self._last, 0))
+            self.counters[user] = max(self.counters.get(user, 0), least)
+        self._waiting.setdefault(user, deque()).append(request)
+
+    def put_back(self, request: Request) -> None:
+        """One that has been let in and must wait again: the first one of its user, whose counter stays as it is."""
+        self._let_in.remove(request)
+        self._waiting.setdefault(request.user, deque()).appendleft(request)
+
+    def next(self) -> Request:
+        """The one to be let in next, which stays here: the first one of the user who claims the fewest tokens.
+
+        Of users with equal claims, it is the one whose first request has the lower number.
+        """
+        return min((line[0] for line in self._waiting.values()), key=lambda one: (self._claim(one.user), one.number))
+
+    def remove(self, request: Request) -> None:
+        """One that has been let in, or does not wait any more; the latter is finished before anybody asks again.
+
+        Raises:
+            ValueError: it is not here.
+        """
+        line = self._waiting.get(request.user, deque())
+        line.remove(request)
+        if not line:
+            del self._waiting[request.user]
+        self._let_in.append(request)
+        self._last = request.user
+
+    def charge(self, request: Request, tokens: int) -> None:
+        """So many tokens of it have been read, perhaps not for the first time: its user's counter goes up."""
+        self.counters[request.user] += tokens
+
+    def _claim(self, user: str) -> int:
+        self._let_in = [request for request in self._let_in if not request.finished]
+        return self.counters[user] + sum(request.unread for request in self._let_in if request.user == user)

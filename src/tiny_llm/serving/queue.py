@@ -36,3 +36,51 @@ class FirstComeFirstServed:
 
     def charge(self, request: Request, tokens: int) -> None:
         """So many tokens of it have been read. Here nobody counts."""
+
+
+class FairQueue:
+    """Fair among users: the next request is one of the user who has had the fewest tokens.
+
+    Each user has a counter, which begins at 0 and counts the tokens that were read of the user's requests. What a user
+    *claims* is this counter and, on top, the unread tokens of those requests of the user that were let in and have not
+    finished: as if they had been read. (The virtual token counter of Sheng et al. 2024, "Fairness in Serving Large
+    Language Models", in which tokens read and written count alike. There, too, a prompt counts when it is let in.)
+    """
+
+    def __init__(self) -> None:
+        raise NotImplementedError("3.2.2 A fair queue")
+
+    def __len__(self) -> int:
+        raise NotImplementedError("3.2.2 A fair queue")
+
+    def add(self, request: Request) -> None:
+        """A new request, the last one of its user.
+
+        If none of the user's requests waits, the user has been away, or is new. While others were served, nobody saves
+        up tokens: a lower counter is lifted to the lowest counter of the users who have a request here or, if there is
+        none, to that of the user whose request was the last to leave.
+        """
+        raise NotImplementedError("3.2.2 A fair queue")
+
+    def put_back(self, request: Request) -> None:
+        """One that has been let in and must wait again: the first one of its user, whose counter stays as it is."""
+        raise NotImplementedError("3.2.2 A fair queue")
+
+    def next(self) -> Request:
+        """The one to be let in next, which stays here: the first one of the user who claims the fewest tokens.
+
+        Of users with equal claims, it is the one whose first request has the lower number.
+        """
+        raise NotImplementedError("3.2.2 A fair queue")
+
+    def remove(self, request: Request) -> None:
+        """One that has been let in, or does not wait any more; the latter is finished before anybody asks again.
+
+        Raises:
+            ValueError: it is not here.
+        """
+        raise NotImplementedError("3.2.2 A fair queue")
+
+    def charge(self, request: Request, tokens: int) -> None:
+        """So many tokens of it have been read, perhaps not for the first time: its user's counter goes up."""
+        raise NotImplementedError("3.2.2 A fair queue")

@@ -121,15 +121,7 @@ class Scheduler:
         Returns:
             Whether there is room: not if the youngest was the chunk's own request.
         """
-        while not self.memory.reserve(chunk.request, len(chunk.tokens)):
-            youngest = self.running.pop()
-            self.memory.release(youngest)
-            youngest.read = 0
-            self.waiting.put_back(youngest)
-            step.preempted.append(youngest)
-            if youngest is chunk.request:
-                return False
-        return True
+        raise NotImplementedError("3.3.4 Preemption")
 
     def _admit(self, step: Step) -> None:
         while self.waiting and len(self.running) < self.slots and not (self.static and self.running and not step.admitted):

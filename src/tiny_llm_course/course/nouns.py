@@ -1,4 +1,4 @@
-"""What the course is made of: weeks of days of tasks, each with its target, and the stages of the engine."""
+"""What the course is made of: weeks of days of tasks, each with its target, and the engines that come of them."""
 
 from dataclasses import dataclass
 
@@ -164,6 +164,18 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Mode:
+    """A way to serve many requests, with more ideas or fewer than another one: what `serve --stage NAME` runs."""
+
+    name: str
+    title: str
+    make: Target  # a function of a config, named weights and limits that gives a scheduler
+    needs: tuple[str, ...]  # ids of the tasks without which it does not run
+    kernels: tuple[str, ...] = ()  # of those that its fused model needs besides; without them another model serves
+    requires: tuple[str, ...] = ()  # words of `requirements`
+
+
+@dataclass(frozen=True)
 class Week:
     """A number of days towards one aim."""
 
@@ -171,6 +183,7 @@ class Week:
     title: str
     days: tuple[Day, ...]
     stages: tuple[Stage, ...] = ()
+    modes: tuple[Mode, ...] = ()
     engines: tuple[Stage, ...] = ()  # for checkpoints that no stage takes: they are no step on the way to a faster one
     build: str = ""  # a program in the package, `extension/build.py`, that its tasks with a compiler need first
     calls: str = ""  # a function in the package, `kernels.native:run`, through which one kernel in C++ is called

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..paths import REGISTRY
 from .guesses import meant
-from .nouns import Box, Day, Stage, Target, Task, Week
+from .nouns import Box, Day, Mode, Stage, Target, Task, Week
 from .registry_check import OPEN, check_registry
 
 
@@ -96,6 +96,10 @@ class Course:
         """Every stage of the engine, the slowest first."""
         return tuple(stage for week in self.weeks for stage in week.stages)
 
+    def modes(self) -> tuple[Mode, ...]:
+        """Every way to serve many requests, that with the fewest ideas first."""
+        return tuple(mode for week in self.weeks for mode in week.modes)
+
     def engines(self) -> tuple[Stage, ...]:
         """Every engine for checkpoints that no stage takes."""
         return tuple(engine for week in self.weeks for engine in week.engines)
@@ -155,7 +159,8 @@ def _week(table: dict[str, Any]) -> Week:
     days = [_day(day, number) for day in table["days"]]
     if "open" in table:
         days.append(_open_task(table["open"], number, max((day.number for day in days), default=0) + 1))
-    return Week(number, table["title"], tuple(days), stages, engines, **{key: table.get(key, "") for key in RUNS})
+    modes = tuple(map(_mode, table.get("modes", [])))
+    return Week(number, table["title"], tuple(days), stages, modes, engines, **{key: table.get(key, "") for key in RUNS})
 
 
 def _stage(table: dict[str, Any]) -> Stage:
@@ -171,6 +176,11 @@ def _stage(table: dict[str, Any]) -> Stage:
         config=Target.parse(table.get("config", str(Stage.config))),
         counts=Target.parse(table["counts"]) if "counts" in table else None,
     )
+
+
+def _mode(table: dict[str, Any]) -> Mode:
+    lists = {key: tuple(table.get(key, ())) for key in ("needs", "kernels", "requires")}
+    return Mode(table["name"], table["title"], Target.parse(table["make"]), **lists)
 
 
 def _day(table: dict[str, Any], week: int) -> Day:

@@ -25,6 +25,7 @@ WEEK_KEYS = {"number": NUMBER, "title": STRING, "days": TABLES}
 WEEK_OPTIONS = {
     "stages": TABLES,
     "engines": TABLES,
+    "modes": TABLES,
     "build": STRING,
     "calls": STRING,
     "launches": STRING,
@@ -32,6 +33,8 @@ WEEK_OPTIONS = {
 }
 STAGE_KEYS = {"name": STRING, "title": STRING, "model": STRING, "generate": STRING, "needs": STRINGS}
 STAGE_OPTIONS = {"requires": STRINGS, "rereads": YES_NO, "packed": YES_NO, "config": STRING, "counts": STRING}
+MODE_KEYS = {"name": STRING, "title": STRING, "make": STRING, "needs": STRINGS}
+MODE_OPTIONS = {"kernels": STRINGS, "requires": STRINGS}
 DAY_KEYS = {"number": NUMBER, "title": STRING, "chapter": STRING, "tasks": TABLES}
 TASK_KEYS = {
     "id": STRING,
@@ -91,7 +94,9 @@ def check_registry(weeks: Sequence[Table]) -> None:
     _check_targets(tasks)
     _check_boxes(weeks)
     stages = [stage for key in ("stages", "engines") for week in weeks for stage in week.get(key, [])]
-    _check_stages(stages, {task["id"] for task in tasks})
+    ids = {task["id"] for task in tasks}
+    _check_engines("stage", stages, ids, STAGE_KEYS, STAGE_OPTIONS)
+    _check_engines("mode", [mode for week in weeks for mode in week.get("modes", [])], ids, MODE_KEYS, MODE_OPTIONS)
 
 
 def _check_keys(table: Table, wanted: Keys, place: str, optional: Keys = NO_KEYS) -> None:
@@ -116,17 +121,18 @@ def _open_task(week: Table) -> Table:
     return {**week["open"], "id": f"{week['number']}.{OPEN}", "needs": [of]}
 
 
-def _check_stages(stages: list[Table], tasks: set[str]) -> None:
-    for i, stage in enumerate(stages, 1):
-        place = f"stage {stage.get('name', i)}"
-        _check_keys(stage, STAGE_KEYS, place, STAGE_OPTIONS)
-        _check_requires(stage, place)
-        for key in ("model", "generate", "config", "counts"):
-            if not PYTHON.fullmatch(stage.get(key, "module:name")):
-                raise ValueError(f"{place}: {key!r} is {stage[key]!r}, which is not module:name")
-        if unknown := [need for need in stage["needs"] if need not in tasks]:
-            raise ValueError(f"{place}: 'needs' names {unknown[0]}, which does not exist")
-    _check_distinct([stage["name"] for stage in stages], "stage")
+def _check_engines(what: str, tables: list[Table], tasks: set[str], keys: Keys, options: Keys) -> None:
+    for i, table in enumerate(tables, 1):
+        place = f"{what} {table.get('name', i)}"
+        _check_keys(table, keys, place, options)
+        _check_requires(table, place)
+        for key in ("model", "generate", "make", "config", "counts"):
+            if not PYTHON.fullmatch(table.get(key, "module:name")):
+                raise ValueError(f"{place}: {key!r} is {table[key]!r}, which is not module:name")
+        for key in ("needs", "kernels"):
+            if unknown := [need for need in table.get(key, []) if need not in tasks]:
+                raise ValueError(f"{place}: {key!r} names {unknown[0]}, which does not exist")
+    _check_distinct([table["name"] for table in tables], what)
 
 
 def _check_requires(table: Table, place: str) -> None:

@@ -1,11 +1,10 @@
 """Runs the engine that the learner has written, or the solved one: a checkpoint in, text out."""
 
 import dataclasses
-import importlib
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,16 +13,12 @@ import mlx.core as mx
 
 from ..checkpoints.beyond import beyond, narrowed
 from ..checkpoints.checkpoint import Checkpoint, load_checkpoint, read_config
-from ..course.nouns import Target
-from ..course.registry import UsageError, load_course, with_commands
-from ..grading.build import must_be_built
-from ..grading.outside_tests import learners_code, must_be_started
-from ..learner import progress
-from ..paths import EMBEDDED_MODEL, LEARNER, ROOT, SOLUTION, put_first
-from ..programs import borrowing
-from ..programs.packages import SOLUTION_NAME, LearnerError, load_solution
+from ..course.registry import UsageError, with_commands
+from ..paths import EMBEDDED_MODEL, ROOT, SOLUTION
+from ..programs.packages import LearnerError
 from . import stages
 from .pace import MINUTE, USUAL_TOKENS, Pace
+from .package import Package
 
 DTYPES = {"float32": mx.float32, "float16": mx.float16, "bfloat16": mx.bfloat16}
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -59,7 +54,7 @@ class Answer:
         return f"{self.tokens} token{plural} in {self.seconds:.1f} s, {pace:.1f} tokens/s; stopped: {self.stopped}"
 
 
-class Engine:
+class Engine(Package):
     """A model and its tokenizer, built from a checkpoint by one of the two packages."""
 
     def __init__(self, checkpoint: Checkpoint, solution: bool, stage: str | None = None) -> None:
@@ -71,22 +66,12 @@ class Engine:
         """
         self.stage = stages.choose(stage, solution, beyond(checkpoint.config))
         self.checkpoint = checkpoint
-        self.package = SOLUTION if solution else LEARNER
-        self.borrowed = () if solution else progress.borrowed_tasks()
-        self.unproven = () if solution else stages.unproven(self.stage)
-        self.package_name = SOLUTION_NAME if solution else "tiny_llm"
-        must_be_started(self.unproven, self.package)
-        must_be_built([load_course().task(task) for task in self.stage.needs], self.package)
-        if solution:
-            load_solution()
-        else:
-            put_first(LEARNER)
-            borrowing.install(self.borrowed)
+        super().__init__(solution, self.stage.needs)
         with self.learners_code():
-            config = self._target(self.stage.config).from_dict(checkpoint.config)
+            config = self.target(self.stage.config).from_dict(checkpoint.config)
             self.context_length: int = config.max_position_embeddings
-            self.model = self._target(self.stage.model)(config, checkpoint.weights)
-            self.tokenizer = self._part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
+            self.model = self.target(self.stage.model)(config, checkpoint.weights)
+            self.tokenizer = self.part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text.
@@ -112,7 +97,7 @@ class Engine:
 
     def likeliest(self, prompt: list[int], count: int) -> Iterator[int]:
         """So many tokens, each the likeliest, whatever ends a text: for measurements."""
-        tokens: Iterator[int] = self._target(self.stage.generate)(self.model, prompt, count)
+        tokens: Iterator[int] = self.target(self.stage.generate)(self.model, prompt, count)
         return tokens
 
     def sampler(self, sampling: Sampling) -> Callable[..., mx.array]:
@@ -123,7 +108,7 @@ class Engine:
         """
         given = {name: value for name, value in dataclasses.asdict(sampling).items() if value is not None}
         with self.learners_code():
-            make_sampler = self._part("sampler", "make_sampler")
+            make_sampler = self.part("sampler", "make_sampler")
             try:
                 chosen: Callable[..., mx.array] = make_sampler(**{"temp": 0.7, **self.checkpoint.sampling, **given})
             except ValueError as error:
@@ -155,8 +140,8 @@ class Engine:
         started = time.perf_counter()
         with self.learners_code():
             # It would leave out all added tokens, even Qwen3's <think>, which its chat template wants to see again.
-            detokenizer = self._part("tokenizer", "StreamingDetokenizer")(self.tokenizer, skip_special_tokens=False)
-            tokens = self._target(self.stage.generate)(
+            detokenizer = self.part("tokenizer", "StreamingDetokenizer")(self.tokenizer, skip_special_tokens=False)
+            tokens = self.target(self.stage.generate)(
                 self.model,
                 prompt,
                 max_tokens or USUAL_TOKENS,
@@ -202,16 +187,6 @@ class Engine:
             return f"{self.checkpoint.folder}: {what} in float16, whose largest number is 65504; try --dtype float32"
         more = () if self.package == SOLUTION else ("What the tests say of it:", "pdm run test")
         return with_commands(f"{self.package.relative_to(ROOT).as_posix()}: {what}", *more)
-
-    def _target(self, target: Target) -> Any:
-        return self._part(target.module, target.name)
-
-    def _part(self, module: str, name: str) -> Any:
-        return getattr(importlib.import_module(f"{self.package_name}.{module}"), name)
-
-    def learners_code(self) -> AbstractContextManager[None]:
-        """What the package raises becomes a LearnerError."""
-        return learners_code(self.package)
 
 
 def _text(piece: Any) -> str:

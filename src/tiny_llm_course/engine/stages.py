@@ -1,6 +1,8 @@
 """Which of the engines runs that the days have built: the one that is named, or the furthest that is there."""
 
-from ..course.nouns import Stage, Task
+from collections.abc import Sequence
+
+from ..course.nouns import Mode, Stage, Task
 from ..course.registry import UsageError, load_course
 from ..course.requirements import in_words, missing
 from ..learner import progress
@@ -42,7 +44,7 @@ def runnable(solution: bool) -> list[Stage]:
     return [first, *(stage for stage in others if not lacking(stage, solution))]
 
 
-def lacking(stage: Stage, solution: bool) -> str:
+def lacking(stage: Stage | Mode, solution: bool) -> str:
     """What it cannot run without and is not there, completing "needs ...": "" if nothing.
 
     That is what this machine has not, or else the tasks that the learner has not done.
@@ -52,14 +54,17 @@ def lacking(stage: Stage, solution: bool) -> str:
     return " and ".join(undone(stage, solution))
 
 
-def undone(stage: Stage, solution: bool) -> list[str]:
+def undone(stage: Stage | Mode, solution: bool) -> list[str]:
     """The ids of the tasks that it stands on and that have not passed; the solution has done them all."""
     return [task for task in stage.needs if not solution and not progress.done(load_course().task(task))]
 
 
-def unproven(stage: Stage) -> tuple[Task, ...]:
-    """The learner's parts of a stage that are not Python and have not passed: what they do wrong no exception says."""
+def unproven(needs: Sequence[str]) -> tuple[Task, ...]:
+    """Of what stands on some tasks, the learner's parts that are not Python and have not passed.
+
+    What they do wrong no exception says.
+    """
     course = load_course()
-    used = {task for need in stage.needs for task in (*course.needs(need), need)}
+    used = {task for need in needs for task in (*course.needs(need), need)}
     tasks = (task for task in course.tasks() if task.id in used and not task.target.is_python)
     return tuple(task for task in tasks if not progress.done(task))

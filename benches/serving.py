@@ -1,0 +1,181 @@
+"""What serving many requests at a time is worth on this machine, beside the bars of week 3: `benches/serving.json`.
+
+    pdm run python benches/serving.py [--quick]
+
+Our schedulers serve the model that comes with the course, and one in the shape of Qwen3-0.6B with random weights, on one
+CPU. All figures are ratios of what took turns in one run. On a quiet machine, for a minute or two.
+"""
+
+import argparse
+import datetime
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tiny_llm_course.doctor import blas
+
+blas.load()  # before MLX is imported, as `serve` does
+
+import mlx.core as mx  # noqa: E402
+import numpy as np  # noqa: E402
+from decode_engines import SHAPE, random_weights  # noqa: E402
+
+from tiny_llm_course.engine.serving import Limits, load_scheduler  # noqa: E402
+from tiny_llm_course.measuring.machine import machine  # noqa: E402
+
+RECORD = Path(__file__).with_suffix(".json")
+TOGETHER = 8
+LIMITS = Limits(slots=TOGETHER, budget=32)
+PROMPT = 16  # tokens
+LONG = 1024
+
+
+def main() -> None:
+    """Measure, print the table, and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one turn each, to see that it runs; nothing is written")
+    quick = parser.parse_args().quick
+    mx.set_default_device(mx.Device(mx.cpu))
+    engines = {mode: load_scheduler(None, True, mode, LIMITS) for mode in ("continuous", "chunked", "paged")}
+    small = Served({mode: engine.scheduler for mode, engine in engines.items()}, engines["paged"].checkpoint.config)
+    found: dict[str, Any] = {"date": datetime.date.today().isoformat(), "machine": machine()}
+    found["embedded"] = together(small, 64, 1 if quick else 9) | pages(small, 128, 1 if quick else 9)
+    found["embedded"] |= beside_a_prompt(small, 128, 1 if quick else 5)
+    large = Served(in_shape(), SHAPE)
+    found["shape of Qwen3-0.6B"] = together(large, 4 if quick else 24, 1 if quick else 3)
+    found["shape of Qwen3-0.6B"] |= pages(large, 4 if quick else 24, 1 if quick else 5)
+    bars = list(against_the_bars(found))
+    for row in bars:
+        print("{:<72} {:>7} {:>7}  {}".format(*row))
+    if not quick:
+        found["bars"] = bars
+        RECORD.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+class Served:
+    """Schedulers for one model, by their modes, and requests for them."""
+
+    def __init__(self, schedulers: dict[str, Any], config: dict[str, Any]) -> None:
+        self.schedulers, self._tokens = schedulers, np.random.default_rng(17)
+        self._vocabulary: int = config["vocab_size"]
+
+    def request(self, prompt: int, new: int) -> Any:
+        """One with a prompt of so many tokens, that writes so many, whatever they are."""
+        from tiny_llm_solution.serving.request import Request
+
+        return Request(self._tokens.integers(0, self._vocabulary, prompt).tolist(), new)
+
+    def serve(self, mode: str, slots: int, count: int, new: int) -> float:
+        """New tokens a second of some requests that come together."""
+        scheduler = self.schedulers[mode]
+        scheduler.slots = slots
+        for _ in range(count):
+            scheduler.submit(self.request(PROMPT, new))
+        begun = time.perf_counter()
+        while scheduler.running or scheduler.waiting:
+            scheduler.step()
+        return count * new / (time.perf_counter() - begun)
+
+    def gaps(self, mode: str, new: int, long: bool) -> list[float]:
+        """Seconds between the tokens of requests that write, while a long prompt is read, or none is."""
+        scheduler = self.schedulers[mode]
+        scheduler.slots = TOGETHER
+        writing = [self.request(PROMPT, new) for _ in range(TOGETHER - 1)]
+        for request in writing:
+            scheduler.submit(request)
+        while not all(request.output for request in writing):
+            scheduler.step()
+        if long:
+            scheduler.submit(self.request(LONG, 1))
+        gaps, last = [], time.perf_counter()
+        while scheduler.running:
+            scheduler.step()
+            last, before = time.perf_counter(), last
+            gaps.append(last - before)
+        return gaps
+
+
+def in_shape() -> dict[str, Any]:
+    """Schedulers for random weights in the shape of Qwen3-0.6B, which share one model."""
+    from tiny_llm_solution.config import ModelConfig
+    from tiny_llm_solution.kernels.ragged import NativeSlots
+    from tiny_llm_solution.serving import modes
+    from tiny_llm_solution.serving.scheduler import Scheduler
+
+    config = ModelConfig.from_dict(SHAPE)
+    paged = modes.paged(config, random_weights(), modes.Limits(slots=TOGETHER, budget=LIMITS.budget))
+    return {"paged": paged, "chunked": Scheduler(paged.model, NativeSlots(config, TOGETHER, 1024), plan=paged.plan)}
+
+
+def in_turns(turns: int, **programs: Callable[[], float]) -> dict[str, list[float]]:
+    """What each program gives, a turn that does not count left out."""
+    taken: dict[str, list[float]] = {name: [] for name in programs}
+    for turn in range(turns + 1):
+        for name, program in programs.items():
+            if (figure := program()) and turn:
+                taken[name].append(figure)
+    return taken
+
+
+def together(served: Served, new: int, turns: int) -> dict[str, float]:
+    """Tokens a second of as many requests at once as there are slots, and of one after another."""
+    taken = in_turns(
+        turns,
+        at_once=lambda: served.serve("paged", TOGETHER, TOGETHER, new),
+        one_at_a_time=lambda: served.serve("paged", 1, 2, new),
+    )
+    medians = {f"tokens/s, {name.replace('_', ' ')}": statistics.median(rates) for name, rates in taken.items()}
+    ratios = [a / b for a, b in zip(taken["at_once"], taken["one_at_a_time"], strict=True)]
+    return medians | {"at once, times one at a time": statistics.median(ratios)}
+
+
+def pages(served: Served, new: int, turns: int) -> dict[str, float]:
+    """The time of one request over pages, beside that over memory in one piece."""
+    taken = in_turns(
+        turns, paged=lambda: served.serve("paged", 1, 1, new), dense=lambda: served.serve("chunked", 1, 1, new)
+    )
+    ratios = [dense / paged for paged, dense in zip(taken["paged"], taken["dense"], strict=True)]
+    return {"seconds over pages, times those without": statistics.median(ratios)}
+
+
+def beside_a_prompt(served: Served, new: int, turns: int) -> dict[str, float]:
+    """The 95th percentile of the times between two tokens, while a long prompt is read, beside that without one."""
+
+    def p95(mode: str, long: bool) -> float:
+        return float(np.percentile(served.gaps(mode, new, long), 95))
+
+    taken = in_turns(
+        turns,
+        alone=lambda: p95("chunked", False),
+        chunked=lambda: p95("chunked", True),
+        whole=lambda: max(served.gaps("continuous", new, True)),
+    )
+    return {
+        "p95 between tokens, prompt in chunks, times that without one": statistics.median(
+            [a / b for a, b in zip(taken["chunked"], taken["alone"], strict=True)]
+        ),
+        "longest between tokens, prompt in one piece, times p95 without one": statistics.median(
+            [a / b for a, b in zip(taken["whole"], taken["alone"], strict=True)]
+        ),
+    }
+
+
+def against_the_bars(found: dict[str, Any]) -> Any:
+    """What was asked for beside what it is: rows of name, bar, figure and verdict."""
+    for model, what, sign, bar in (
+        ("embedded", "at once, times one at a time", ">=", 4.0),
+        ("shape of Qwen3-0.6B", "at once, times one at a time", ">=", 2.0),
+        ("embedded", "seconds over pages, times those without", "<=", 1.1),
+        ("shape of Qwen3-0.6B", "seconds over pages, times those without", "<=", 1.1),
+        ("embedded", "p95 between tokens, prompt in chunks, times that without one", "<=", 2.0),
+    ):
+        figure = found[model][what]
+        reached = figure >= bar if sign == ">=" else figure <= bar
+        yield f"{model}: {what}", f"{sign} {bar:g}", f"{figure:.3g}", "reached" if reached else "missed"
+
+
+if __name__ == "__main__":
+    main()

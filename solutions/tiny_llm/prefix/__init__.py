@@ -1,0 +1,1 @@
+"""The prefix cache: pages of texts that were read before, found again by whoever begins alike."""

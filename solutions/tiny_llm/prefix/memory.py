@@ -1,0 +1,81 @@
+"""Paged memory that remembers: what has been read for one request is there for the next that begins alike."""
+
+from ..paged.memory import PagedMemory, Storage
+from ..paged.pool import PagePool
+from ..serving.request import Request
+from .eviction import evict
+from .tree import RadixTree
+
+
+class PrefixMemory(PagedMemory):
+    """A `PagedMemory` with a radix tree of all whole pages that were read. Room that nobody needs is the tree's."""
+
+    tree: RadixTree
+    asked: int  # tokens of all requests that were let in, each time that one was
+    hit: int  # how many of those were found
+
+    def __init__(self, storage: Storage, pool: PagePool | None = None) -> None:
+        """Begin with no requests and an empty tree.
+
+        Args:
+            storage, pool: as for `PagedMemory`.
+        """
+        super().__init__(storage, pool)
+        self.tree = RadixTree(self.pool, storage.page)
+        self.asked = self.hit = 0
+
+    @property
+    def hit_rate(self) -> float:
+        """What share of the tokens that were asked for was found: 0 before there were any."""
+        return self.hit / self.asked if self.asked else 0.0
+
+    def begin(self, request: Request) -> bool:
+        """Let a request in with the pages that are found, and new ones for all its other tokens.
+
+        First the tree is given what those that are here have read. A request needs logits, so its last token is never
+        looked for: at least one stays unread. If fewer pages are free than `PagedMemory.begin` would ask for, without
+        those that were found, the tree loses as many as are lacking.
+
+        Args:
+            request: is not here. Its `read` becomes the number of tokens that were found, and nobody writes into their
+                pages any more.
+
+        Returns:
+            Whether it is let in. If not, nothing but the tree has changed, and nothing is counted.
+        """
+        for other in self.tables:
+            self._share(other)
+        found = self.tree.match(request.tokens(0, request.length - 1))
+        self.pool.hold(found)  # before any page is evicted
+        needed = self.pages_for(request.length) - len(found)
+        if not self._free(needed + len(self.tables)):
+            self.pool.drop(found)
+            return False
+        self.tables[request] = found + self.pool.take(needed)
+        request.read = len(found) * self.storage.page
+        self.asked += request.length
+        self.hit += request.read
+        return True
+
+    def reserve(self, request: Request, count: int) -> bool:
+        """As `PagedMemory`, once the tree has lost what pages are lacking."""
+        self._free(self.pages_for(request.read + count) - len(self.tables[request]))
+        return super().reserve(request, count)
+
+    def release(self, request: Request) -> None:
+        """Let a request go. The tree keeps the pages that are full of tokens that were read; all others are dropped."""
+        self._share(request)
+        super().release(request)
+
+    def _share(self, request: Request) -> None:
+        """Give the tree what a request has read; where it has the same tokens already, the request takes its pages."""
+        table, whole = self.tables[request], request.read // self.storage.page
+        known = self.tree.insert(request.tokens(0, whole * self.storage.page), table[:whole])
+        self.pool.hold(known)
+        self.pool.drop(table[:whole])
+        table[:whole] = known
+
+    def _free(self, count: int) -> bool:
+        """Have so many pages free, if that can be."""
+        evict(self.tree, count - self.pool.free)
+        return self.pool.free >= count

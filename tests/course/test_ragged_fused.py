@@ -1,0 +1,163 @@
+"""The fused engine for many requests: its logits are those of `RaggedModel`, and of week 2's engine for one request."""
+
+import importlib
+
+import mlx.core as mx
+import pytest
+from tests.week1.reference_model import QWEN3, QWEN25, random_model
+
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.course.requirements import missing
+from tiny_llm_course.grading.build import must_be_built
+from tiny_llm_course.paths import SOLUTION
+from tiny_llm_course.programs.packages import SOLUTION_NAME, load_solution
+
+pytestmark = pytest.mark.skipif(bool(missing(["compiler"])), reason="not run here: needs a C++ compiler")
+
+SIZES = {
+    "hidden_size": 64,
+    "intermediate_size": 192,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+}
+# What each of three requests reads in each step, and after how many of the last of them it asks for a next token.
+STEPS = [
+    [(5, 1), (1, 1), (0, 0)],
+    [(1, 1), (1, 1), (7, 0)],
+    [(1, 1), (0, 0), (13, 1)],
+    [(1, 1), (1, 1), (1, 1)],
+    [(4, 4), (1, 1), (3, 2)],
+    [(31, 0), (1, 1), (1, 1)],
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    must_be_built([load_course().task("2.7.3")], SOLUTION)
+    load_solution()
+
+
+def part(module, name):
+    return getattr(importlib.import_module(f"{SOLUTION_NAME}.{module}"), name)
+
+
+class Given:
+    """A small random model of one kind, and what is made of it."""
+
+    def __init__(self, base, int8=False, **changes):
+        reference = random_model(base, 3, **SIZES, **changes)
+        self.weights = reference.weights
+        self.config = part("config", "ModelConfig").from_dict(reference.config)
+        self.fused = part("kernels.ragged", "RaggedFusedModel")(self.config, self.weights, int8)
+
+    def plain(self):
+        """`RaggedModel` with the same matrices."""
+        parts = part("quantized.parts", "Quantized").like(self.config, self.weights)
+        return part("serving.ragged", "RaggedModel")(self.config, self.weights, parts)
+
+    def dense(self):
+        return part("serving.memory", "DenseMemory")(self.config.num_hidden_layers)
+
+    def paged(self, page=4, pages=80):
+        return part("paged.memory", "PagedMemory")(part("kernels.ragged", "NativePages")(self.config, pages, page))
+
+    def slots(self, tokens=96):
+        return part("kernels.ragged", "NativeSlots")(self.config, 3, tokens)
+
+
+def tokens(count, seed=1):
+    return mx.random.randint(0, QWEN3["vocab_size"], (count,), key=mx.random.key(seed)).tolist()
+
+
+def play(model, memory):
+    """The logits of all steps."""
+    request, chunk = part("serving.request", "Request"), part("serving.request", "Chunk")
+    requests = [request(tokens(90, seed), 1) for seed in range(3)]
+    for each in requests:
+        assert memory.begin(each)
+    given = []
+    for counts in STEPS:
+        chunks = [
+            chunk(each, each.read, each.prompt[each.read : each.read + count], scored)
+            for each, (count, scored) in zip(requests, counts, strict=True)
+            if count
+        ]
+        for each in chunks:
+            assert memory.reserve(each.request, len(each.tokens))
+        given.append(model(chunks, memory))
+        for each in chunks:
+            each.request.read = each.end
+    return mx.concatenate(given)
+
+
+def close(actual, expected, tolerance=2e-5):
+    assert actual.shape == expected.shape
+    return mx.max(mx.abs(actual - expected)).item() <= tolerance * mx.max(mx.abs(expected)).item()
+
+
+@pytest.mark.parametrize("base", [QWEN3, QWEN25], ids=["qwen3", "qwen2.5"])
+@pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
+def test_it_gives_the_logits_of_the_ragged_model(base, tied):
+    given = Given(base, tie_word_embeddings=tied)
+    expected = play(given.plain(), given.dense())
+    for memory in (given.paged(), given.paged(page=1, pages=300), given.slots()):
+        assert close(play(given.fused, memory), expected)
+
+
+def test_its_pages_serve_the_ragged_model_too():
+    given = Given(QWEN3)
+    assert close(play(given.plain(), given.paged()), play(given.plain(), given.dense()))
+
+
+@pytest.mark.parametrize("base", [QWEN3, QWEN25], ids=["qwen3", "qwen2.5"])
+def test_one_request_is_the_engine_of_week_2(base):
+    given = Given(base)
+    flash = part("kernels.fused", "Qwen3FusedModel")(given.config, given.weights, flash=True)
+    request, chunk = part("serving.request", "Request"), part("serving.request", "Chunk")
+    one, memory, caches = request(tokens(40), 1), given.paged(), flash.new_caches()
+    memory.begin(one)
+    for length in (17, 1, 1, 1, 12, 1):
+        memory.reserve(one, length)
+        read = one.prompt[one.read : one.read + length]
+        actual = given.fused([chunk(one, one.read, read, 1)], memory)
+        assert close(actual, flash(mx.array([read]), caches)[:, 0])
+        one.read += length
+
+
+def test_a_step_that_asks_for_nothing_has_read_all_the_same():
+    given = Given(QWEN3)
+    request, chunk = part("serving.request", "Request"), part("serving.request", "Chunk")
+    one, memory = request(tokens(9), 1), given.paged()
+    memory.begin(one)
+    assert given.fused([chunk(one, 0, one.prompt[:8], 0)], memory).shape == (0, QWEN3["vocab_size"])
+    last = given.fused([chunk(one, 8, one.prompt[8:], 1)], memory)
+    memory.shorten(one, 0)
+    memory.reserve(one, 9)
+    assert close(last, given.fused([chunk(one, 0, one.prompt, 1)], memory))
+
+
+def test_eight_bits_are_for_a_token_that_is_alone():
+    given = Given(QWEN3, int8=True)
+    expected = play(given.plain(), given.dense())
+    assert close(play(given.fused, given.paged()), expected)  # no step of these has one token
+
+
+def test_what_it_refuses_is_said_in_one_line():
+    given = Given(QWEN3)
+    request, chunk = part("serving.request", "Request"), part("serving.request", "Chunk")
+    one, memory = request(tokens(5), 1), given.paged()
+    memory.begin(one)
+    size = QWEN3["vocab_size"]
+    for token in (-1, size):
+        with pytest.raises(IndexError, match=f"^the vocabulary has no token {token}$"):
+            given.fused([chunk(one, 0, [token], 1)], memory)
+    with pytest.raises(ValueError, match=r"^9 tokens need 3 pages of 4, but the table has 2$"):
+        given.fused([chunk(one, 0, tokens(9), 1)], memory)
+    with pytest.raises(ValueError, match=r"^97 tokens are more than max_position_embeddings = 96$"):
+        given.fused([chunk(one, 0, tokens(97), 1)], memory)
+    memory.tables[one] = [80, 1]
+    with pytest.raises(IndexError, match="^there is no page 80 among 80$"):
+        given.fused([chunk(one, 0, tokens(5), 1)], memory)
+    with pytest.raises(TypeError, match="not DenseMemory"):
+        given.fused([chunk(one, 0, tokens(5), 1)], given.dense())

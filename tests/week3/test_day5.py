@@ -1,0 +1,840 @@
+"""Week 3, day 5: a radix tree over pages, what it drops first, and the memory that looks into it.
+
+The tree is held to a plain dictionary of all beginnings of texts, page by page; the memory to one that knows of every
+page which tokens were read into it.
+"""
+
+import copy
+from types import SimpleNamespace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.week1.formulas import attention64
+from tests.week3.prefixes import Beginnings, edges_of, told
+from tests.week3.remembering import Contents, Remembering
+
+from tiny_llm.paged import pool, storage
+from tiny_llm.prefix import eviction, memory, tree
+from tiny_llm.serving.request import Request, next_chunk
+from tiny_llm_course.testkit.agreement import compare
+from tiny_llm_course.testkit.cases import noted, type_words
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.properties import property_test
+from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.sizes import sizes
+
+# `That is a blue dog` and texts that begin alike, each token a number.
+THAT, IS, A, BLUE, DOG, RED, CAT = range(1, 8)
+BLUE_DOG = [THAT, IS, A, BLUE, DOG]
+
+
+def fail(kind, headline, case, *lines, size=0, swept=False):
+    raise CheckFailed(Finding(kind, headline, lines, case, size, swept=swept))
+
+
+def parting(expected, actual):
+    """The lines of two lists in which they differ, three of each at most."""
+    wanted = [line for line in expected if line not in actual][:3] or ["no others"]
+    got = [line for line in actual if line not in expected][:3] or ["no others"]
+    return [*(f"expected  {line}" for line in wanted), *(f"got       {line}" for line in got)]
+
+
+class Played:
+    """A tree, and a dictionary beside it: each move is made with both, and what comes of it is compared."""
+
+    def __init__(self, page=2, pages=60, swept=False):
+        self.pool = pool.PagePool(pages)
+        self.tree = tree.RadixTree(self.pool, page)
+        self.known, self.page, self.moves, self.swept = Beginnings(page), page, [f"page {page}"], swept
+        self.held = []  # by somebody else
+        self.check()
+
+    @property
+    def case(self):
+        told = ", ".join(self.moves)
+        return told if len(told) <= 300 else f"{self.moves[0]}, .. {told[-280:]}"
+
+    def fail(self, kind, headline, *lines):
+        fail(kind, headline, self.case, *lines, size=len(self.case), swept=self.swept)
+
+    def move(self, name, tokens, *more):
+        self.moves.append(f"{name} [{' '.join(map(str, tokens))}]{''.join(more)}")
+
+    def insert(self, *tokens, pages=None):
+        """By somebody who has read the text into pages of his own, and drops them afterwards."""
+        tokens = [*tokens]
+        own = self.pool.take(len(tokens) // self.page) if pages is None else pages
+        self.move("insert", tokens, f" in pages {own}")
+        given = copy.copy(tokens), copy.copy(own)
+        with noted(self.case):
+            found = self.tree.insert(tokens, own)
+        if (tokens, own) != given:
+            self.fail(Kind.INPUT_CHANGED, "the caller's list was changed")
+        expected = self.known.insert(tokens, own)
+        self.same_pages(found, expected)
+        tokens.clear()  # who has a list of the caller's has nothing now
+        self.pool.drop(own)
+        own.clear()
+        found.clear()
+        self.check()
+
+    def match(self, *tokens, like=list):
+        self.move("match", tokens)
+        tokens = like(tokens)
+        with noted(self.case):
+            found = self.tree.match(tokens)
+        expected = self.known.match(tokens)
+        self.same_pages(found, expected)
+        found.clear()
+        self.check()
+        return expected
+
+    def hold(self, *tokens, among=slice(None)):
+        """Somebody finds a text, and holds some of its pages."""
+        held = self.match(*tokens)[among]
+        self.moves.append(f"hold {held}")
+        self.pool.hold(held)
+        self.held += held
+
+    def evict(self, count):
+        self.moves.append(f"evict {count}")
+        expected = self.known.evict(count, self.pool.holders)
+        with noted(self.case):
+            gone = eviction.evict(self.tree, count)
+        self.same_pages(gone, expected)
+        self.check()
+
+    def same_pages(self, found, expected):
+        if type(found) is not list:
+            self.fail(Kind.TYPE, f"got {type_words(found)}, expected a list")
+        if found != expected:
+            self.fail(Kind.VALUES, "other pages", f"expected  {expected}", f"got       {found}")
+
+    def check(self):
+        """The edges, and who holds which page."""
+        with noted(self.case):
+            try:
+                edges = edges_of(self.tree)
+            except (ValueError, TypeError, AttributeError) as error:
+                self.fail(Kind.VALUES, f"the tree is not one: {error}")
+        wanted, got = told(self.known.edges()), told(edges)
+        if wanted != got:
+            self.fail(Kind.VALUES, "other edges", *parting(wanted, got))
+        if self.tree.calls != self.known.calls:
+            self.fail(Kind.VALUES, "other calls", f"expected  {self.known.calls}", f"got       {self.tree.calls}")
+        holders = [self.pool.holders(page) for page in range(self.pool.pages)]
+        expected = [0] * self.pool.pages
+        for page in [*self.known.pages.values(), *self.held]:
+            expected[page] += 1
+        if holders != expected:
+            page = next(page for page, pair in enumerate(zip(holders, expected, strict=True)) if pair[0] != pair[1])
+            told_of = f"page {page} has {holders[page]} holders, expected {expected[page]}"
+            self.fail(Kind.VALUES, told_of, "holders are the tree, once for each page that it has, and whoever holds")
+
+
+# Task 1, the tree
+
+
+def test_task_1_tree_five_tokens():
+    """`That is a blue dog` in pages of two: the fifth token fills no page."""
+    played = Played()
+    played.match(*BLUE_DOG)
+    played.insert(THAT, IS, A, BLUE)
+    played.match(*BLUE_DOG)
+
+
+@pytest.mark.parametrize("count", range(8))
+def test_task_1_tree_finds_whole_pages(count):
+    """Of a text of three pages, so many tokens."""
+    played = Played()
+    played.insert(THAT, IS, A, BLUE, DOG, CAT)
+    played.match(*[THAT, IS, A, BLUE, DOG, CAT, RED][:count])
+
+
+def test_task_1_tree_parts_within_a_page():
+    """`That was` shares a token with `That is`, and no page."""
+    played = Played()
+    played.insert(THAT, IS, A, BLUE)
+    played.insert(THAT, RED, A, BLUE)
+    played.match(THAT, IS, A, RED)
+    played.match(THAT, DOG, A, BLUE)
+    played.match(THAT, RED, A, BLUE, DOG, DOG)
+
+
+@pytest.mark.parametrize("alike", [1, 2, 3])
+def test_task_1_tree_is_cut_by_another_text(alike):
+    """Two texts of four pages that part behind so many."""
+    played = Played()
+    played.insert(*range(10, 18))
+    other = [*range(10, 10 + 2 * alike), *range(20, 28 - 2 * alike)]
+    played.insert(*other)
+    played.match(*range(10, 18))
+    played.match(*other, 9, 9)
+
+
+@pytest.mark.parametrize("count", [2, 4, 5, 8])
+def test_task_1_tree_is_cut_where_a_match_ends(count):
+    played = Played()
+    played.insert(*range(10, 18))
+    played.match(*range(10, 10 + count))
+    played.match(*range(10, 10 + count), *range(30, 36))
+    played.match(*range(10, 18))
+
+
+def test_task_1_tree_is_cut_twice():
+    """What has children is cut: they go with the second half."""
+    played = Played()
+    played.insert(*range(10, 18))
+    played.insert(*range(10, 16), 30, 31)
+    played.insert(*range(10, 14), 40, 41, 42, 43)
+    played.insert(10, 11)
+    for text in ([*range(10, 18)], [*range(10, 16), 30, 31], [*range(10, 14), 40, 41, 42, 43], [10, 11, 50, 51]):
+        played.match(*text)
+
+
+def test_task_1_tree_grows():
+    """A chat: each text goes on where the one before ended."""
+    played = Played()
+    for end in (14, 16, 22):
+        played.insert(*range(10, end))
+    played.match(*range(10, 30))
+
+
+def test_task_1_tree_keeps_one_of_two():
+    """The same text in other pages, and in the tree's own: it holds neither once more."""
+    played = Played()
+    played.insert(*range(10, 16))
+    played.insert(*range(10, 16))
+    played.insert(*range(10, 14), 20, 21)
+    played.insert(*range(10, 20))
+    own = played.match(*range(10, 20))
+    played.pool.hold(own)
+    played.insert(*range(10, 20), pages=own)
+
+
+def test_task_1_tree_counts_its_calls():
+    """Also those that find nothing, and an empty text."""
+    played = Played()
+    played.match()
+    played.insert()
+    played.match(1, 2)
+    played.insert(1, 2, 3, 4)
+    played.match(1, 2, 5)
+    played.match(7, 8)
+    played.match(1, 2, 3, 4)
+
+
+def test_task_1_tree_takes_any_sequence():
+    played = Played()
+    played.insert(*range(10, 16))
+    played.match(*range(10, 17), like=tuple)
+    played.match(*range(10, 13), like=tuple)
+
+
+def test_task_1_tree_is_apart_from_another():
+    one, other = Played(), Played()
+    one.insert(*range(10, 14))
+    other.match(*range(10, 14))
+    other.insert(*range(20, 26))
+    one.match(*range(20, 26))
+
+
+@pytest.mark.parametrize("page", [1, 3, 16])
+def test_task_1_tree_other_pages(page):
+    played = Played(page)
+    played.insert(*range(100, 100 + 4 * page))
+    played.insert(*range(100, 100 + 2 * page), *range(200, 200 + 2 * page))
+    played.match(*range(100, 100 + 4 * page))
+    played.match(*range(100, 100 + 3 * page))
+    played.match(*range(100, 100 + page), 5)
+
+
+@pytest.mark.parametrize(("tokens", "pages"), [(5, 2), (3, 2), (4, 1), (2, 0), (0, 1)])
+def test_task_1_tree_refuses_what_does_not_fill_pages(tokens, pages):
+    played = Played()
+    played.insert(1, 2)
+    own = played.pool.take(pages)
+    case = f"page 2, insert [1 2], insert {tokens} tokens in {pages} pages"
+    with raises_value_error(case, str(tokens), str(pages)):
+        played.tree.insert([1, 2, 3, 4, 5][:tokens], own)
+    played.pool.drop(own)
+    played.moves.append(f"insert {tokens} tokens in {pages} pages, which is refused")
+    played.check()
+
+
+def texts_of(generator, count, longest, alphabet):
+    """Texts of a few tokens, of which each may begin as an earlier one."""
+    found = [[]]
+    for _ in range(count):
+        earlier = found[generator.integers(len(found))]
+        kept = earlier[: generator.integers(len(earlier) + 1)]
+        found.append(kept + generator.integers(0, alphabet, generator.integers(0, longest + 1)).tolist())
+    return found[1:]
+
+
+def cut_to(text, page):
+    return text[: len(text) // page * page]
+
+
+def test_task_1_tree_sweep():
+    for n in sizes(P=33, L=260, T=9):
+        generator = np.random.default_rng(n.seed)
+        played = Played(n.P, pages=2 * n.T * (n.L // n.P + n.T + 1), swept=True)
+        for number, text in enumerate(texts_of(generator, 2 * n.T, n.L, n.turn(2, 50, 3))):
+            if number % 2:
+                played.match(*text)
+            else:
+                played.insert(*cut_to(text[: n.L], n.P))
+
+
+short_texts = st.lists(st.integers(0, 1), max_size=9)
+
+
+@property_test
+@given(moves=st.lists(st.tuples(st.booleans(), short_texts), max_size=8), page=st.integers(1, 3))
+def test_task_1_tree_any_texts(moves, page):
+    played = Played(page, pages=100)
+    for new, text in moves:
+        if new:
+            played.insert(*cut_to(text, page))
+        else:
+            played.match(*text)
+
+
+# Task 2, what goes first
+
+
+def three_texts():
+    """Two that part behind one page, and one by itself; of the first the oldest pages, of the last the newest."""
+    played = Played()
+    played.insert(10, 11, 12, 13, 14, 15)
+    played.insert(10, 11, 20, 21)
+    played.insert(30, 31, 32, 33)
+    return played
+
+
+@pytest.mark.parametrize("count", range(8))
+def test_task_2_evict_oldest_first(count):
+    """The last page of the oldest text goes first, and what all share goes after those who share it."""
+    three_texts().evict(count)
+
+
+def test_task_2_evict_one_by_one():
+    played = three_texts()
+    for _ in range(8):
+        played.evict(1)
+
+
+def test_task_2_evict_what_is_used_stays():
+    """To be found is to be used."""
+    played = three_texts()
+    played.match(10, 11, 12, 13, 14, 15)
+    played.evict(2)
+    played.match(30, 31)
+    played.evict(2)
+
+
+def test_task_2_evict_only_what_was_used_stays():
+    """A text of which only the beginning is found has an end that is old."""
+    played = three_texts()
+    played.match(10, 11, 12, 13)
+    played.match(10, 11, 20, 21)
+    played.match(30, 31, 32, 33)
+    played.evict(1)
+    played.evict(1)
+
+
+def test_task_2_evict_not_what_is_held():
+    """Two pages of a text are held by a request: the third can go, and so can the other texts."""
+    played = three_texts()
+    played.hold(10, 11, 12, 13)
+    for count in (1, 2, 5):
+        played.evict(count)
+
+
+@pytest.mark.parametrize("among", [slice(0, 1), slice(1, 2), slice(2, 3)], ids=["first", "second", "third"])
+def test_task_2_evict_nothing_before_what_is_held(among):
+    """Of three pages one is held. What stands before it stays, although nobody holds it."""
+    played = Played()
+    played.insert(10, 11, 12, 13, 14, 15)
+    played.hold(10, 11, 12, 13, 14, 15, among=among)
+    played.evict(3)
+
+
+def test_task_2_evict_a_held_leaf_keeps_its_parents():
+    played = three_texts()
+    played.hold(10, 11, 20, 21, among=slice(1, 2))
+    played.evict(9)
+
+
+def test_task_2_evict_a_held_beginning():
+    """The parent is held, and both children go."""
+    played = three_texts()
+    played.hold(10, 11)
+    played.evict(3)
+    played.evict(9)
+
+
+def test_task_2_evict_leaves_part_of_an_edge():
+    """What is left of an edge is found, and goes on."""
+    played = Played()
+    played.insert(*range(10, 20))
+    played.evict(2)
+    played.match(*range(10, 20))
+    played.insert(*range(10, 20))
+    played.evict(1)
+    played.insert(*range(10, 14), 50, 51)
+    played.evict(9)
+
+
+def test_task_2_evict_all():
+    """Every page is free, and the tree begins anew."""
+    played = three_texts()
+    played.evict(6)
+    if played.pool.free != played.pool.pages or played.tree.root.children:
+        played.fail(Kind.VALUES, "the tree is not empty", f"free      {played.pool.free} of {played.pool.pages} pages")
+    played.insert(10, 11)
+    played.match(10, 11)
+
+
+@pytest.mark.parametrize("count", [0, -1, -5])
+def test_task_2_evict_none(count):
+    three_texts().evict(count)
+    Played().evict(count)
+
+
+def test_task_2_evict_an_empty_tree():
+    Played().evict(3)
+
+
+def test_task_2_evict_does_not_use():
+    """What an eviction looks at counts as used by nobody."""
+    played = three_texts()
+    for _ in range(3):
+        played.evict(1)
+        played.match(30, 31, 32, 33)
+
+
+def test_task_2_evict_sweep():
+    for n in sizes(P=17, L=120, T=9):
+        generator = np.random.default_rng(n.seed)
+        played = Played(n.P, pages=2 * n.T * (n.L // n.P + n.T + 1), swept=True)
+        for number, text in enumerate(texts_of(generator, 2 * n.T, n.L, n.turn(2, 50, 3))):
+            match number % 4:
+                case 0 | 2:
+                    played.insert(*cut_to(text[: n.L], n.P))
+                case 1:
+                    played.hold(*text, among=slice(0, n.turn(1, 3, 0)))
+                case 3:
+                    played.evict(n.turn(1, 2, n.L))
+        played.evict(played.pool.pages)
+
+
+actions = st.sampled_from(["insert", "match", "hold", "evict"])
+
+
+@property_test
+@given(moves=st.lists(st.tuples(actions, short_texts), max_size=12), page=st.integers(1, 2))
+def test_task_2_evict_any_texts(moves, page):
+    played = Played(page, pages=150)
+    for action, text in moves:
+        match action:
+            case "insert":
+                played.insert(*cut_to(text, page))
+            case "match":
+                played.match(*text)
+            case "hold":
+                played.hold(*text)
+            case "evict":
+                played.evict(len(text) // 2)
+    played.evict(150)
+    played.pool.drop(played.held)
+    played.held.clear()
+    played.evict(150)
+    if played.pool.free != played.pool.pages:
+        played.fail(Kind.VALUES, f"{played.pool.free} of {played.pool.pages} pages are free at the end")
+
+
+# Task 3, the memory
+
+
+class Serving:
+    """Requests that are let in, read and let go, by a memory and by a plain one beside it.
+
+    After each move the two are compared, and of every page it is known who holds it and what is written in it.
+    """
+
+    def __init__(self, page=2, pages=20, swept=False):
+        self.case_begins = f"page {page}, {pages} pages"
+        self.moves, self.swept = [], swept
+        with noted(self.case_begins):
+            self.memory = memory.PrefixMemory(SimpleNamespace(page=page, pages=pages))
+        self.plain, self.contents, self.page = Remembering(page, pages), Contents(page), page
+        self.requests = {}
+        self.check()
+
+    @property
+    def case(self):
+        told = ", ".join([self.case_begins, *self.moves])
+        return told if len(told) <= 300 else f"{self.case_begins}, .. {told[-260:]}"
+
+    def fail(self, kind, headline, *lines):
+        fail(kind, headline, self.case, *lines, size=len(self.case), swept=self.swept)
+
+    def begin(self, name, *tokens):
+        """A request with these tokens; without them one that was put back before."""
+        if tokens:
+            self.requests[name] = Request([*tokens], 100)
+        request = self.requests[name]
+        request.read = 0
+        self.moves.append(f"begin {name} [{' '.join(map(str, request.tokens(0, request.length)))}]")
+        before = copy.deepcopy(self.memory.tables.get(request))
+        with noted(self.case):
+            actual = self.memory.begin(request)
+        expected, read = self.plain.begin(request)
+        self.same(actual, expected, f"begin {name}")
+        if not expected:
+            if self.memory.tables.get(request) != before:
+                self.fail(Kind.VALUES, f"{name} is not let in, and has a table")
+            request.read = 0
+        elif type(request.read) is not int or request.read != read:
+            self.fail(Kind.VALUES, f"other `read` of {name}", f"expected  {read}", f"got       {request.read}")
+        self.check()
+        return expected
+
+    def read(self, name, count=None, *new):
+        """Read some of its tokens, or all; `new` ones come behind them."""
+        request = self.requests[name]
+        count = request.unread if count is None else count
+        self.moves.append(f"read {count} of {name}" + (f", new {' '.join(map(str, new))}" if new else ""))
+        with noted(self.case):
+            actual = self.memory.reserve(request, count)
+        expected = self.plain.reserve(request, count)
+        self.same(actual, expected, f"reserve for {name}")
+        if expected:
+            table, chunk = self.memory.tables[request], next_chunk(request, count)
+            for at in range(chunk.start, chunk.end):
+                if self.memory.pool.holders(table[at // self.page]) != 1:
+                    self.fail(
+                        Kind.VALUES,
+                        f"token {at} of {name} is written into page {table[at // self.page]}, which is shared",
+                    )
+            self.contents.write(table, request, chunk.start, chunk.end)
+            request.read = chunk.end
+            request.output += new
+        self.check()
+        return expected
+
+    def release(self, name):
+        """The request ends, or is put back."""
+        self.moves.append(f"release {name}")
+        request = self.requests[name]
+        with noted(self.case):
+            self.memory.release(request)
+        self.plain.release(request)
+        self.check()
+
+    def serve(self, name, *tokens):
+        """All of a request, as if it were alone, with one new token, which is not read."""
+        self.begin(name, *tokens)
+        self.read(name, None, 99)
+        self.release(name)
+
+    def same(self, actual, expected, what):
+        if type(actual) is not bool:
+            self.fail(Kind.TYPE, f"{what} gives {type_words(actual)}, expected a bool")
+        if actual != expected:
+            self.fail(Kind.VALUES, f"{what} gives {actual}, expected {expected}")
+
+    def check(self):
+        held, free = self.memory.pool, self.memory.pool.free
+        with noted(self.case):
+            try:
+                known = [page for pages, _ in edges_of(self.memory.tree).values() for page in pages]
+            except ValueError as error:
+                self.fail(Kind.VALUES, f"the tree is not one: {error}")
+        for name, request in self.requests.items():
+            table = self.memory.tables.get(request)
+            if (table is None) != (request not in self.plain.tables):
+                self.fail(Kind.VALUES, f"{name} has {'no' if table is None else 'still a'} table")
+            if table is None:
+                continue
+            expected = len(self.plain.tables[request])
+            if len(table) != expected:
+                self.fail(Kind.VALUES, f"{name} has {len(table)} pages, expected {expected}")
+            at = self.contents.wrong(table, request, request.read)
+            if at is not None:
+                self.fail(
+                    Kind.VALUES,
+                    f"what {name} would read as token {at} is not of its own text: page {table[at // self.page]}",
+                )
+        all_held = known + [page for table in self.memory.tables.values() for page in table]
+        for page in range(held.pages):
+            if held.holders(page) != (count := all_held.count(page)):
+                lines = ("its holders are the tree and the tables in which it stands",)
+                self.fail(Kind.VALUES, f"page {page} has {held.holders(page)} holders, expected {count}", *lines)
+        of_tree = len(self.plain.known.pages)
+        if len(known) != of_tree:
+            self.fail(Kind.VALUES, f"the tree has {len(known)} pages, expected {of_tree}")
+        if free != self.plain.free:
+            self.fail(Kind.VALUES, f"{free} pages are free, expected {self.plain.free}")
+        counted = self.memory.asked, self.memory.hit
+        if counted != (self.plain.asked, self.plain.hit):
+            expected = f"expected  {self.plain.asked}, {self.plain.hit}"
+            self.fail(Kind.VALUES, "other `asked` and `hit`", expected, f"got       {counted[0]}, {counted[1]}")
+        rate = self.plain.hit / self.plain.asked if self.plain.asked else 0.0
+        if abs(self.memory.hit_rate - rate) > 1e-9:
+            self.fail(Kind.VALUES, f"hit_rate is {self.memory.hit_rate}, expected {rate}")
+
+
+def test_task_3_prefix_the_same_again():
+    """`That is a blue dog`, twice: two pages are found, and the fifth token is read again."""
+    serving = Serving()
+    serving.serve("one", *BLUE_DOG)
+    serving.serve("two", *BLUE_DOG)
+
+
+@pytest.mark.parametrize("count", range(1, 8))
+def test_task_3_prefix_leaves_a_token(count):
+    """Of a text of three pages, all of which are there, one that ends with them, or sooner, or later."""
+    serving = Serving()
+    serving.serve("one", THAT, IS, A, BLUE, DOG, CAT, RED)
+    serving.serve("two", *[THAT, IS, A, BLUE, DOG, CAT, RED][:count])
+
+
+def test_task_3_prefix_begins_alike():
+    serving = Serving()
+    serving.serve("one", *BLUE_DOG, CAT)
+    serving.serve("two", THAT, IS, A, RED, DOG)
+    serving.serve("three", THAT, IS, A, BLUE, CAT)
+    serving.serve("four", CAT, IS, A, BLUE, DOG)
+
+
+def test_task_3_prefix_a_second_turn():
+    """A chat: the answer was read as well, but for its last token, and the next turn finds it."""
+    serving = Serving()
+    serving.begin("one", THAT, IS, A)
+    serving.read("one", None, BLUE)
+    serving.read("one", None, DOG)
+    serving.read("one", None, RED)
+    serving.release("one")
+    serving.serve("two", *BLUE_DOG, RED, CAT, CAT)
+
+
+def test_task_3_prefix_while_the_other_runs():
+    """Nobody has ended: what has been read is found."""
+    serving = Serving()
+    serving.begin("one", *BLUE_DOG)
+    serving.read("one", 3)
+    serving.begin("two", *BLUE_DOG)
+    serving.read("one", None, RED)
+    serving.begin("three", *BLUE_DOG)
+    for name in ("two", "three", "one"):
+        serving.read(name, None, CAT)
+    for name in ("one", "three", "two"):
+        serving.release(name)
+
+
+def test_task_3_prefix_only_what_was_read():
+    """A request is let in and has pages, which are empty: the next one finds nothing."""
+    serving = Serving()
+    serving.begin("one", *BLUE_DOG)
+    serving.begin("two", *BLUE_DOG)
+    serving.release("one")
+    serving.begin("three", *BLUE_DOG)
+    serving.read("three", 3)
+    serving.release("three")
+    serving.begin("four", *BLUE_DOG)
+
+
+def test_task_3_prefix_two_at_the_same_time():
+    """Both read the same prompt, as neither could find it. Then one lot of pages is enough for both."""
+    serving = Serving()
+    serving.begin("one", *BLUE_DOG)
+    serving.begin("two", *BLUE_DOG)
+    serving.read("one", None, RED)
+    serving.read("two", None, CAT)
+    serving.begin("three", CAT)
+    serving.read("one", None, CAT)
+    serving.read("two", None, CAT)
+    for name in ("one", "three", "two"):
+        serving.release(name)
+    serving.serve("four", *BLUE_DOG, RED, CAT)
+
+
+def test_task_3_prefix_evicts_for_who_comes():
+    """All pages are the tree's: it loses as many as are lacking, and not more."""
+    serving = Serving(pages=6)
+    serving.serve("one", *range(10, 16))
+    serving.serve("two", *range(20, 26))
+    serving.serve("three", *range(30, 34))
+    serving.serve("four", *range(10, 13))
+
+
+def test_task_3_prefix_evicts_for_who_writes():
+    serving = Serving(pages=5)
+    serving.serve("one", *range(10, 16))
+    serving.begin("two", *range(20, 23))
+    for new in range(60, 68):
+        serving.read("two", None, new)
+    serving.release("two")
+
+
+def test_task_3_prefix_does_not_evict_what_it_finds():
+    """The text that is found is the oldest one, and the pool is full."""
+    serving = Serving(pages=6)
+    serving.serve("one", *range(10, 16))
+    serving.serve("two", *range(20, 26))
+    serving.serve("three", *range(10, 16), 16, 17, 18)
+
+
+def test_task_3_prefix_needs_no_room_for_what_it_finds():
+    """Five of six pages are held by one request, which another one shares."""
+    serving = Serving(pages=7)
+    serving.begin("one", *range(10, 20))
+    serving.read("one", None, 20)
+    assert serving.begin("two", *range(10, 21))
+    serving.read("two", None, 30)
+
+
+def test_task_3_prefix_refuses_who_does_not_fit():
+    """Nothing is counted, nothing is held. It is asked again, and let in once there is room."""
+    serving = Serving(pages=6)
+    serving.serve("one", *range(10, 14))
+    serving.begin("two", *range(10, 17))
+    serving.read("two", None, 17)
+    for _ in range(2):
+        serving.begin("three", *range(10, 18), 30, 31)
+    serving.release("two")
+    serving.begin("three")
+    serving.read("three", None, 40)
+
+
+def test_task_3_prefix_leaves_a_page_for_who_is_here():
+    serving = Serving(pages=4)
+    serving.begin("one", 1, 2, 3)
+    serving.read("one", None, 4)
+    serving.begin("two", 5, 6, 7)
+    serving.begin("three", 5, 6)
+
+
+def test_task_3_prefix_no_room_to_write():
+    """Two requests hold all pages: none can go. One is put back, and finds what it has read when it is its turn."""
+    serving = Serving(pages=6)
+    serving.begin("one", *range(10, 14))
+    serving.begin("two", *range(20, 23))
+    serving.read("one", None, 14)
+    serving.read("two", None, 23)
+    for new in range(24, 27):
+        serving.read("two", None, new)
+    serving.read("one", None, 15)
+    serving.read("one", None, 16)
+    serving.release("two")
+    serving.read("one", None, 16)
+    serving.begin("two")
+    serving.release("one")
+    serving.begin("two")
+    serving.read("two", None, 30)
+
+
+def test_task_3_prefix_of_two_memories():
+    """Neither knows of the other."""
+    one, other = Serving(), Serving()
+    one.serve("one", *BLUE_DOG)
+    other.serve("one", *BLUE_DOG)
+
+
+@pytest.mark.parametrize("page", [1, 3, 16])
+def test_task_3_prefix_other_pages(page):
+    serving = Serving(page, pages=12)
+    for name, count in (("one", 4 * page), ("two", 4 * page + 1), ("three", 2 * page - 1), ("four", 6 * page)):
+        serving.serve(name, *range(10, 10 + count))
+
+
+def test_task_3_prefix_attends():
+    """One head of numbers: who has found a page attends to it as if he had read it."""
+    draw, page, heads, dims = normals(1), 2, 3, 4
+    keys, values = draw(1, 9, dims), draw(1, 9, dims)  # of the tokens, whoever reads them
+    arrays = storage.PagedArrays(1, 12, page, 1, dims, mx.float32)
+    case = (
+        "float32, 3 heads over one of keys, D 4, page 2, seed 1: the tokens 0 to 6, then 0 to 8, of which 6 are found"
+    )
+    with noted(case):
+        remembering = memory.PrefixMemory(arrays)
+    for count, name in ((7, "the first"), (9, "the second")):
+        request = Request(list(range(count)), 1)
+        query = draw(count, heads, dims)
+        with noted(case):
+            remembering.begin(request)
+            start = request.read
+            remembering.reserve(request, request.unread)
+            new = slice(start, count)
+            inputs = query[new], keys[0, new, None], values[0, new, None]
+            actual = remembering.attend(0, *inputs, [next_chunk(request, request.unread)])
+            request.read = count
+            remembering.release(request)
+        expected = attention64(
+            to_float64(query).swapaxes(0, 1), to_float64(keys[:, :count]), to_float64(values[:, :count]), mask="causal"
+        )
+        compare(actual, expected.swapaxes(0, 1)[start:], mx.float32, 1e-5, f"{case}; {name}", count * dims)
+
+
+def played_at_random(serving, generator, steps, texts):
+    """Requests come, read, write, are put back and end, in any order."""
+    waiting, running = [], []
+    for number in range(steps):
+        match int(generator.integers(5)):
+            case 0 | 1 if len(running) < 4:
+                if waiting:
+                    name = waiting[0]
+                    came = serving.begin(name)
+                else:
+                    name = f"r{number}"
+                    text = texts[int(generator.integers(len(texts)))]
+                    came = serving.begin(name, *text)
+                    waiting.append(name)
+                if came:
+                    running.append(name)
+                    waiting.remove(name)
+            case 2 | 3 if running:
+                name = running[int(generator.integers(len(running)))]
+                unread = serving.requests[name].unread
+                count = int(generator.integers(1, unread + 1))
+                new = [int(generator.integers(3))] if count == unread else []
+                if not serving.read(name, count, *new):
+                    youngest = running.pop()
+                    serving.release(youngest)
+                    waiting.insert(0, youngest)
+            case 4 if running and number % 2:
+                name = running.pop(int(generator.integers(len(running))))
+                serving.release(name)
+    for name in running:
+        serving.release(name)
+
+
+def test_task_3_prefix_sweep():
+    for n in sizes(P=17, L=64, T=5):
+        generator = np.random.default_rng(n.seed)
+        texts = [text or [1] for text in texts_of(generator, n.T, n.L, n.turn(2, 50, 3))]
+        longest = max(map(len, texts))
+        pages = n.turn(2, 1, 5) * (longest // n.P + 2) + 2
+        played_at_random(Serving(n.P, pages, swept=True), generator, 24, texts)
+
+
+@property_test
+@given(seed=st.integers(0, 10**6), page=st.integers(1, 3), pages=st.integers(8, 20), alphabet=st.integers(1, 3))
+def test_task_3_prefix_any_requests(seed, page, pages, alphabet):
+    """At the end nobody is here: all pages are free or the tree's, and all of the tree's can go."""
+    generator = np.random.default_rng(seed)
+    texts = [text or [1] for text in texts_of(generator, 6, 7, alphabet)]
+    serving = Serving(page, pages)
+    played_at_random(serving, generator, 30, [text[: page * pages] for text in texts])
+    serving.memory.pool.drop(page for pages, _ in edges_of(serving.memory.tree).values() for page in pages)
+    if serving.memory.pool.free != pages:
+        serving.fail(
+            Kind.VALUES, f"{serving.memory.pool.free} of {pages} pages are free once the tree has dropped its own"
+        )

@@ -1,0 +1,400 @@
+"""Known programs of task 3.2.2, the fair queue."""
+
+from collections import defaultdict
+
+import mlx.core as mx
+from tests.week3.fairness import Script
+from tiny_llm_solution.serving.request import Request
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("3.2.2")
+
+ANN, BOB, IN = ("come", "ann", 4), ("come", "bob", 4), ("let in",)
+
+
+def played(program, *lines):
+    """Who was let in, how many wait after each line, and the counters at the end, by the names of the users."""
+    script, waiting = Script(program(), Request), []
+    for line in lines:
+        script.play(line)
+        waiting.append(len(script.queue))
+    counters = script.queue.counters
+    return (
+        mx.array(script.told or [-2]),
+        mx.array(waiting),
+        mx.array([counters.get(u, -1) for u in ("ann", "bob", "cleo")]),
+    )
+
+
+@known.probe()
+def fair_greedy(program):
+    return played(program, *[ANN] * 6, BOB, *[IN] * 8)
+
+
+@known.probe()
+def fair_one_user(program):
+    return played(program, *[ANN] * 3, *[IN] * 3)
+
+
+@known.probe()
+def fair_ties(program):
+    return played(program, BOB, ANN, BOB, IN, IN, IN)
+
+
+@known.probe()
+def fair_long_and_short(program):
+    return played(
+        program, *[("come", "ann", 8)] * 3, *[("come", "bob", 2)] * 6, IN, ("read", 0, 8), ("finish", 0), IN, ("read", 3, 2),
+        ("finish", 3), IN, ("read", 4, 2), ("read", 4, 1), ("finish", 4), IN, ("read", 5, 2), ("finish", 5), IN, IN, IN,
+    )  # fmt: skip
+
+
+@known.probe()
+def fair_claims(program):
+    return played(program, *[("come", "ann", 5)] * 3, *[("come", "bob", 2)] * 4, *[IN] * 7)
+
+
+@known.probe()
+def fair_half_read(program):
+    return played(program, *[("come", "ann", 8)] * 2, *[("come", "bob", 3)] * 4, IN, ("read", 0, 4), *[IN] * 5)
+
+
+@known.probe()
+def fair_finished(program):
+    return played(
+        program, *[("come", "ann", 8)] * 2, *[("come", "bob", 2)] * 2, IN, ("read", 0, 1), ("finish", 0), IN, IN, IN
+    )
+
+
+@known.probe()
+def fair_new_user(program):
+    return played(program, *[ANN] * 4, IN, ("read", 0, 4), ("finish", 0), *[("come", "bob", 3)] * 3, *[IN] * 6)
+
+
+@known.probe()
+def fair_three_users(program):
+    return played(
+        program, *[("come", "ann", 9)] * 2, *[("come", "bob", 4)] * 3, IN, IN, ("read", 0, 9), ("read", 2, 4), ("finish", 0),
+        ("finish", 2), *[("come", "cleo", 2)] * 5, *[IN] * 8,
+    )  # fmt: skip
+
+
+@known.probe()
+def fair_back_with_more(program):
+    return played(
+        program, ("come", "ann", 9), ("come", "bob", 2), IN, IN, ("read", 0, 9), ("read", 1, 2), ("finish", 0), ("finish", 1),
+        *[("come", "bob", 2)] * 3, ("come", "ann", 2), IN, IN, IN, IN,
+    )  # fmt: skip
+
+
+@known.probe()
+def fair_nobody_waits(program):
+    return played(
+        program, ("come", "ann", 6), IN, ("read", 0, 6), ("finish", 0), *[("come", "bob", 2)] * 2, ("come", "ann", 2), IN, IN,
+        IN,
+    )  # fmt: skip
+
+
+@known.probe()
+def fair_last_of_two(program):
+    return played(
+        program, ("come", "ann", 9), ("come", "bob", 3), IN, IN, ("read", 0, 9), ("read", 1, 3), ("finish", 0), ("finish", 1),
+        *[("come", "cleo", 2)] * 3, ("come", "bob", 1), ("come", "ann", 1), *[IN] * 5,
+    )  # fmt: skip
+
+
+@known.probe()
+def fair_put_back(program):
+    return played(program, *[ANN] * 3, IN, ("read", 0, 4), ("put back", 0), IN, IN, IN)
+
+
+@known.probe()
+def fair_put_back_unread(program):
+    return played(program, *[ANN] * 2, *[BOB] * 2, IN, ("put back", 0), *[IN] * 4)
+
+
+@known.probe()
+def fair_put_back_last(program):
+    return played(program, ANN, BOB, BOB, IN, ("read", 0, 2), ("put back", 0), IN, IN, IN)
+
+
+@known.probe()
+def fair_put_back_poor(program):
+    return played(
+        program, *[("come", "ann", 9)] * 2, ("come", "bob", 2), IN, IN, ("read", 0, 9), ("read", 2, 1), ("put back", 2),
+        ("come", "bob", 2), IN, IN, IN,
+    )  # fmt: skip
+
+
+@known.probe()
+def fair_cancelled(program):
+    return played(program, *[ANN] * 3, ("cancel", 1), *[IN] * 3)
+
+
+@known.probe()
+def fair_cancelled_unread(program):
+    return played(program, *[("come", "ann", 9)] * 2, *[("come", "bob", 2)] * 2, ("cancel", 0), *[IN] * 3)
+
+
+@known.probe()
+def fair_somebody_long_ago(program):
+    """Cleo has had a token and is gone; Ann has had many, and waits; Bob is new."""
+    return played(
+        program, ("come", "cleo", 1), IN, ("read", 0, 1), ("finish", 0), *[("come", "ann", 8)] * 3, IN, ("read", 1, 8),
+        ("finish", 1), *[("come", "bob", 3)] * 4, *[IN] * 6,
+    )  # fmt: skip
+
+
+@known.probe()
+def fair_new_while_one_is_let_in(program):
+    return played(program, *[("come", "ann", 8)] * 3, IN, *[("come", "bob", 3)] * 4, *[IN] * 6)
+
+
+@known.probe()
+def fair_refuses(program):
+    made, found = program(), []
+    for number, user in enumerate(("ann", "bob")):
+        request = Request([1], 1, user=user, number=number)
+        try:
+            made.remove(request)
+            found.append(0)
+        except ValueError:
+            found.append(1)
+        made.add(Request([1], 1, user="bob", number=number + 5))
+    return mx.array(found)
+
+
+known.not_timed("a queue of a few dozen requests")
+
+LEAST = "min((self.counters[one] for one in self._waiting), default=self.counters.get(self._last, 0))"
+LIFT = "self.counters[user] = max(self.counters.get(user, 0), least)"
+CLAIM = "(self._claim(one.user), one.number)"
+SUM = "self.counters[user] + sum(request.unread for request in self._let_in if request.user == user)"
+CHARGE = "self.counters[request.user] += tokens"
+BACK = "self._waiting.setdefault(request.user, deque()).appendleft(request)"
+known.change(
+    "first-come-first-served",
+    (CLAIM, "one.number"),
+    fact="the oldest request is next, whoever has sent it",
+    question="Ann sends twenty requests, then Bob sends one. How many of Ann's are served before it?",
+)
+known.change(
+    "the-most-first",
+    (CLAIM, "(-self._claim(one.user), one.number)"),
+    fact="the user who has had the most tokens is next",
+    question="Ann has had 1,000 tokens and Bob 10. Whose turn is it?",
+)
+known.change(
+    "youngest-of-equals",
+    (CLAIM, "(self._claim(one.user), -one.number)"),
+    fact="of users with equal claims the one with the younger request is next",
+    question="Ann and Bob have had nothing yet, and Ann came first. Whose turn is it?",
+)
+known.change(
+    "requests-counted",
+    (CHARGE, "self.counters[request.user] += 1"),
+    fact="each call counts as one, however many tokens were read",
+    question="Ann's step has read 500 tokens of a prompt, Bob's a single one. Who has had more?",
+)
+known.change(
+    "doubled",
+    (CHARGE, "self.counters[request.user] += 2 * tokens"),
+    fact="tokens count double",
+    question="Four tokens of Ann's were read. How much higher is her counter?",
+)
+known.change(
+    "never-charged",
+    (CHARGE, "pass"),
+    fact="nobody's counter ever goes up",
+    question="Who tells the queue that tokens were read, and what does it do with that?",
+)
+known.change(
+    "charged-to-the-last",
+    (CHARGE, "self.counters[self._last] += tokens"),
+    fact="tokens are charged to the user whose request was let in last, and not to the request's own",
+    question="Ann and Bob run side by side. On whose counter do Ann's tokens belong?",
+)
+known.change(
+    "charged-only-prompts",
+    (CHARGE, "self.counters[request.user] += tokens * (not request.output)"),
+    fact="tokens are charged as long as a request has no output, and then no more",
+    question="A short prompt is followed by a long answer. What does the user pay for?",
+)
+known.change(
+    "not-lifted",
+    (LIFT, "self.counters.setdefault(user, 0)"),
+    fact="a user who was away keeps the counter of before, and a new one begins at 0",
+    question="Ann has been served for an hour. Bob comes and sends a hundred requests. How long does Ann wait?",
+)
+known.change(
+    "lowered-too",
+    (LIFT, "self.counters[user] = least"),
+    fact="a user who comes back gets the lowest counter of the others, also where the own one is higher",
+    question="Ann has had far more than all others, and is away for a moment. Is she forgiven?",
+)
+known.change(
+    "lifted-on-top",
+    (LIFT, "self.counters[user] = self.counters.get(user, 0) + least"),
+    fact="the lowest counter is added to that of a user who comes back",
+    question="Bob's counter is 5, and the lowest of those who wait is 20. Where does he begin?",
+)
+known.change(
+    "lifted-to-the-highest",
+    (LEAST, "max((self.counters[one] for one in self._waiting), default=self.counters.get(self._last, 0))"),
+    fact="a user who comes back is lifted to the highest counter of those who wait",
+    question="Ann has had 90 tokens, Bob 40. Cleo is new. Who of the three should be next?",
+)
+known.change(
+    "lifted-to-anybody-s",
+    (LEAST, "min(self.counters.values(), default=0)"),
+    fact="a user who comes back is lifted to the lowest counter of all who were ever here",
+    question="Somebody had three tokens last week. What does that say of who comes back now?",
+)
+known.change(
+    "an-empty-queue-lifts-nobody",
+    (LEAST, "min((self.counters[one] for one in self._waiting), default=0)"),
+    fact="where nobody waits, a new user begins at 0, whatever has been served before",
+    question="Ann has been served for an hour, one request at a time. Bob comes while none of hers waits. Where does he begin?",
+)
+known.change(
+    "lifted-to-the-highest-if-empty",
+    (LEAST, "min((self.counters[one] for one in self._waiting), default=max(self.counters.values(), default=0))"),
+    fact="where nobody waits, a user who comes back is lifted to the highest counter there is",
+    question="Who left the queue last, and what is that user's counter?",
+)
+known.change(
+    "claims-of-claims",
+    (LEAST, "min((self._claim(one) for one in self._waiting), default=self.counters.get(self._last, 0))"),
+    fact="a user who comes back is lifted to the lowest claim, and not to the lowest counter",
+    question="Ann's first prompt was let in, and nothing of it is read. Has she had more than Bob, who is new?",
+)
+known.change(
+    "nothing-claimed",
+    (SUM, "self.counters[user]"),
+    fact="what was let in does not count before it is read",
+    question="Eight slots are free, and nothing has been read yet. Who gets the second, after Ann has got the first?",
+)
+known.change(
+    "requests-claimed",
+    (SUM, "self.counters[user] + sum(1 for request in self._let_in if request.user == user)"),
+    fact="each request that was let in is claimed as one token, however long it is",
+    question="Ann's request has 500 unread tokens, and Bob's two. Who claims more?",
+)
+known.change(
+    "prompts-claimed-whole",
+    (SUM, "self.counters[user] + sum(len(request.prompt) for request in self._let_in if request.user == user)"),
+    fact="the whole prompt is claimed, also where a part of it is read and has been charged",
+    question="Four of eight tokens were read, and charged. How many are still to come?",
+)
+known.change(
+    "finished-claims",
+    ("[request for request in self._let_in if not request.finished]", "list(self._let_in)"),
+    fact="requests that have ended, or were cancelled, are claimed for ever",
+    question="A request was cancelled before anything of it was read. What will its user still have of it?",
+)
+known.change(
+    "put-back-claims",
+    ("self._let_in.remove(request)", "pass"),
+    fact="one that was put back is still claimed, although it waits again",
+    question="A request waits again. Is it among those that were let in?",
+)
+known.change(
+    "put-back-last",
+    (BACK, "self._waiting.setdefault(request.user, deque()).append(request)"),
+    fact="one that is put back is the last one of its user",
+    question="A request has been running, and was put back. Which of its user's requests came first?",
+)
+known.change(
+    "put-back-lifted",
+    (
+        BACK,
+        """
+        self.add(request)
+        self._waiting[request.user].rotate(1)
+        """,
+    ),
+    fact="one that is put back lifts its user's counter, as if the user had been away",
+    question="Who decided that this request must wait again: its user, or the scheduler?",
+)
+known.change(
+    "counters-forgotten",
+    (
+        "del self._waiting[request.user]",
+        """
+        del self._waiting[request.user]
+        self.counters[request.user] = 0
+        """,
+    ),
+    fact="a user's counter is set to 0 when the last request of that user has left",
+    question="Ann sends one request at a time, and each is let in at once. What does her counter ever come to?",
+)
+known.change(
+    "empty-lines-stay",
+    ("del self._waiting[request.user]", "pass"),
+    fact="a user of whom nothing waits any more is still among those who wait",
+    question="What is the first request of a user who has none?",
+)
+known.change(
+    "newest-of-a-user",
+    ("line[0] for line", "line[-1] for line"),
+    fact="the newest request of a user is next",
+    question="Ann sends three requests. Which of them has waited longest?",
+)
+known.change(
+    "the-first-is-removed",
+    ("line.remove(request)", "line.popleft()"),
+    fact="the first request of the user is removed, whichever was meant",
+    question="Ann cancels her second request. Which one leaves the queue?",
+)
+known.change(
+    "users-counted",
+    ("sum(map(len, self._waiting.values()))", "len(self._waiting)"),
+    fact="the length is how many users wait, and not how many requests",
+    question="Ann has three requests here. How long is the queue?",
+)
+
+
+@known.accepted("one-list")
+class OneList:
+    """All that wait in one list, and a claim that is kept up to date as things happen."""
+
+    def __init__(self):
+        self.counters, self.lines, self.inside, self.latest = defaultdict(int), [], set(), None
+
+    def __len__(self):
+        return len(self.lines)
+
+    def add(self, request):
+        others = {one.user for one in self.lines}
+        if request.user not in others:
+            start = self.counters[self.latest] if self.latest is not None else 0
+            if others:
+                start = min(self.counters[one] for one in others)
+            self.counters[request.user] = max(start, self.counters[request.user])
+        self.lines.append(request)
+
+    def put_back(self, request):
+        self.inside.discard(request)
+        self.lines.insert(0, request)
+
+    def next(self):
+        claims = dict(self.counters)
+        for one in self.inside:
+            if not one.finished:
+                claims[one.user] += one.unread
+        seen, best = set(), None
+        for one in self.lines:
+            if one.user not in seen:
+                seen.add(one.user)
+                if best is None or (claims[one.user], one.number) < (claims[best.user], best.number):
+                    best = one
+        return best
+
+    def remove(self, request):
+        self.lines.remove(request)
+        self.inside.add(request)
+        self.latest = request.user
+
+    def charge(self, request, tokens):
+        self.counters[request.user] = self.counters[request.user] + tokens
