@@ -1,0 +1,1 @@
+"""Keys and values in pages: room that is cut alike, so that whatever is free fits whoever needs it."""
