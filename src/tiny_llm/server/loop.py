@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from ..serving.request import Request
-from ..serving.scheduler import Scheduler, Step
+from ..serving.scheduler import Scheduler
+from ..serving.step import Step
 
 P = ParamSpec("P")
 T = TypeVar("T")

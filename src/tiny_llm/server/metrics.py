@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from ..serving.request import Request
-from ..serving.scheduler import Step
+from ..serving.step import Step
 
 FIRST_TOKEN = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
 EACH_TOKEN = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
