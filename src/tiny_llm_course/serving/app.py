@@ -97,6 +97,10 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
         assert isinstance(error, HTTPException)
         return Refusal(error.status_code, f"{error.detail}: {request.method} {request.url.path}").response()
 
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Refusal)
+        return error.response()
+
     routes = [
         Route("/", page),
         Route("/health", health),
@@ -106,7 +110,8 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
         Route("/v1/completions", _Posted(Answering(service, Completion))),
         Route("/v1/chat/completions", _Posted(Answering(service, Chat))),
     ]
-    return Guard(Starlette(routes=routes, exception_handlers={HTTPException: no_route}), key, local)
+    app = Starlette(routes=routes, exception_handlers={HTTPException: no_route, Refusal: refused})
+    return Guard(app, key, local)
 
 
 class _Posted:

@@ -85,16 +85,14 @@ async def body_of(request: Request) -> bytes:
     if declared.isdigit() and (len(declared) > 15 or int(declared) > LARGEST):
         raise too_large
 
-    async def read() -> bytes:
-        body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > LARGEST:
-                raise too_large
-        return bytes(body)
-
+    body = bytearray()
     try:
-        return await asyncio.wait_for(read(), READING)
+        async with asyncio.timeout(READING):
+            async for part in request.stream():
+                body += part
+                if len(body) > LARGEST:
+                    raise too_large
     except TimeoutError:
         headers = {"Connection": "close"}
         raise Refusal(408, f"The body did not come within {READING:g} s.", headers=headers) from None
+    return bytes(body)

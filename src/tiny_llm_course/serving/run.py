@@ -26,7 +26,9 @@ def listen(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
     except OSError as error:
-        raise UsageError(f"Cannot listen at {host}, port {port}: {error.strerror or error}. Try another --port.") from None
+        raise UsageError(
+            f"Cannot listen at {host}, port {port}: {error.strerror or error}. Try another --port."
+        ) from None
     return listening
 
 

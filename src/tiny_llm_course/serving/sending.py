@@ -31,7 +31,8 @@ async def send_events(events: AsyncGenerator[bytes, None], send: Send) -> None:
                 await send({"type": "http.response.start", "status": 200, "headers": headers})
                 begun = True
             body = {"type": "http.response.body", "body": event, "more_body": True}
-            await asyncio.wait_for(send(body), PATIENCE)
+            async with asyncio.timeout(PATIENCE):  # Python 3.11's wait_for may swallow a cancellation
+                await send(body)
     finally:
         await events.aclose()
     await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -123,7 +123,10 @@ class Service:
     def figures(self) -> str:
         """For Prometheus."""
         scheduler, memory = self.engine.scheduler, self.engine.scheduler.memory
-        gauges: dict[str, float] = {"running_requests": len(scheduler.running), "waiting_requests": len(scheduler.waiting)}
+        gauges: dict[str, float] = {
+            "running_requests": len(scheduler.running),
+            "waiting_requests": len(scheduler.waiting),
+        }
         gauges["slots"] = scheduler.slots
         if pool := getattr(memory, "pool", None):
             gauges |= {"pages": pool.pages, "free_pages": pool.free}
@@ -153,7 +156,9 @@ class Service:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise wrong("The prompt has half a character (a lone surrogate), and is no Unicode text.", "prompt") from None
+            raise wrong(
+                "The prompt has half a character (a lone surrogate), and is no Unicode text.", "prompt"
+            ) from None
         with self.engine.learners_code():
             tokens: list[int] = self.engine.tokenizer.encode(text)
         return tokens
