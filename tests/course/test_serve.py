@@ -1,0 +1,458 @@
+"""`pdm run serve`: a real server, talked to by OpenAI's client, by curl, and by clients that behave badly."""
+
+import http.client
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import openai
+import pytest
+
+from tiny_llm_course.paths import ROOT
+from tiny_llm_course.testkit.marks import needs
+from tiny_llm_course.testkit.servers import running_server
+
+pytestmark = needs("port")
+MODEL = "tiny-qwen3"
+# Of the furthest stages, the one in which nobody holds a page when nobody is there.
+SERVE = [sys.executable, "-m", "tiny_llm_course", "serve", "--solution", "--stage", "paged", "--port", "{port}"]
+LONG = {"model": MODEL, "prompt": "Once upon a time", "max_tokens": 1900, "extra_body": {"ignore_eos": True}}
+
+
+def healthy(port):
+    with suppress(URLError, OSError), urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
+        return answer.status == 200
+    return False
+
+
+@contextmanager
+def serving(*more):
+    """A server's port; the first one on a machine is compiled."""
+    with running_server([*SERVE, *more], ready=healthy, seconds=300) as port:
+        yield port
+
+
+@pytest.fixture(scope="module")
+def port():
+    with serving() as found:
+        yield found
+
+
+@pytest.fixture
+def client(port):
+    with client_of(port) as found:
+        yield found
+
+
+def client_of(port, key="none"):
+    return openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=key, max_retries=0, timeout=60)
+
+
+def figures(port):
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+
+def idle(port, seconds=10.0):
+    """Whether nobody is in the engine and every page is free, now or soon."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        now = figures(port)
+        if now["tiny_llm_running_requests"] == now["tiny_llm_waiting_requests"] == 0:
+            return now["tiny_llm_free_pages"] == now["tiny_llm_pages"]
+        time.sleep(0.05)
+    return False
+
+
+def story(client, **more):
+    asked = {"model": MODEL, "prompt": "Once upon a time", "max_tokens": 24, "temperature": 0}
+    return client.completions.create(**{**asked, **more})
+
+
+def talk(client, **more):
+    asked = {"model": MODEL, "messages": [{"role": "user", "content": "Tell me a story about a dog."}]}
+    return client.chat.completions.create(**{**asked, "max_completion_tokens": 24, "temperature": 0, **more})
+
+
+# What it answers
+
+
+def test_models(client):
+    assert [model.id for model in client.models.list()] == [MODEL]
+    assert client.models.retrieve(MODEL).id == MODEL
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("gpt-4o")
+
+
+def test_a_completion(client):
+    answer = story(client)
+    assert answer.object == "text_completion"
+    assert answer.model == MODEL
+    assert answer.choices[0].finish_reason == "length"
+    assert answer.usage.completion_tokens == 24
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + 24
+    assert story(client).choices[0].text == answer.choices[0].text
+
+
+def test_the_text_is_that_of_generate(client, typed):
+    code, out, _ = typed("generate", "Once upon a time", "--solution", "--temp", 0, "--max-tokens", 24)
+    assert code == 0
+    assert out.strip() == ("Once upon a time" + story(client).choices[0].text).strip()
+
+
+def test_without_max_tokens_it_is_sixteen(client):
+    assert story(client, max_tokens=openai.omit).usage.completion_tokens == 16
+
+
+def test_several_prompts_are_several_answers(client):
+    prompts = ["Once upon a time", "The dog", "One day"]
+    answers = story(client, prompt=prompts)
+    assert [choice.index for choice in answers.choices] == [0, 1, 2]
+    assert [choice.text for choice in answers.choices] == [story(client, prompt=p).choices[0].text for p in prompts]
+    assert answers.usage.completion_tokens == 72
+
+
+def test_tokens_for_a_prompt(client):
+    answer = story(client, prompt=[[5, 6, 7], [8]], max_tokens=3)
+    assert answer.usage.prompt_tokens == 4
+    assert story(client, prompt=[5, 6, 7], max_tokens=3).choices[0].text == answer.choices[0].text
+
+
+def test_a_chat(client):
+    answer = talk(client)
+    assert answer.object == "chat.completion"
+    assert answer.choices[0].message.role == "assistant"
+    assert answer.choices[0].message.content
+    assert answer.usage.completion_tokens <= 24
+    parts = [{"role": "user", "content": [{"type": "text", "text": "Tell me a story about a dog."}]}]
+    assert talk(client, messages=parts).choices[0].message.content == answer.choices[0].message.content
+
+
+def test_streams_say_what_answers_say(client):
+    chunks = list(story(client, stream=True))
+    assert "".join(chunk.choices[0].text for chunk in chunks) == story(client).choices[0].text
+    assert [chunk.choices[0].finish_reason for chunk in chunks[-2:]] == [None, "length"]
+    assert len({chunk.id for chunk in chunks}) == 1
+    chunks = list(talk(client, stream=True))
+    assert "".join(chunk.choices[0].delta.content for chunk in chunks) == talk(client).choices[0].message.content
+    assert [chunk.choices[0].delta.role for chunk in chunks[:2]] == ["assistant", None]
+
+
+def test_usage_in_a_stream(client):
+    *chunks, last = talk(client, stream=True, stream_options={"include_usage": True})
+    assert all(chunk.usage is None for chunk in chunks)
+    assert last.choices == []
+    assert last.usage == talk(client).usage
+
+
+def test_stop_strings_never_show(client):
+    text = story(client).choices[0].text
+    stop = text[20:26]
+    for stream in (False, True):
+        answer = story(client, stop=[stop, "never said"], stream=stream)
+        chunks = list(answer) if stream else [answer]
+        assert "".join(chunk.choices[0].text for chunk in chunks) == text[: text.index(stop)]
+        assert chunks[-1].choices[0].finish_reason == "stop"
+
+
+def test_the_end_of_a_text(client):
+    answer = story(client, max_tokens=1000)
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage.completion_tokens < 1000
+
+
+def test_a_seed_says_which_answers(client):
+    texts = [[choice.text for choice in story(client, n=3, temperature=1.0, seed=seed).choices] for seed in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]
+    assert len(set(texts[0])) > 1
+    parts = ["", "", ""]
+    for chunk in story(client, n=3, temperature=1.0, seed=1, stream=True):
+        parts[chunk.choices[0].index] += chunk.choices[0].text
+    assert parts == texts[0]
+
+
+def test_log_probabilities(client):
+    found = story(client, logprobs=3, max_tokens=5).choices[0]
+    assert "".join(found.logprobs.tokens) == found.text
+    for token, logprob, top in zip(
+        found.logprobs.tokens, found.logprobs.token_logprobs, found.logprobs.top_logprobs, strict=True
+    ):
+        assert logprob == max(top.values()) == top[token] <= 0
+        assert len(top) == 3
+    assert found.logprobs.text_offset[1] == len(found.logprobs.tokens[0])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_log_probabilities_of_a_chat(client, stream):
+    answer = talk(client, logprobs=True, top_logprobs=2, max_completion_tokens=5, stream=stream)
+    chunks = list(answer) if stream else [answer]
+    scored = [one for chunk in chunks for one in chunk.choices[0].logprobs.content]
+    assert len(scored) == 5
+    assert (
+        bytes(byte for one in scored for byte in one.bytes).decode()
+        == talk(client).choices[0].message.content[: sum(len(one.token) for one in scored)]
+    )
+    assert all(one.top_logprobs[0].logprob == pytest.approx(one.logprob) for one in scored)
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="not run here: there is no curl")
+def test_curl(port):
+    body = json.dumps({"model": MODEL, "prompt": "Once", "max_tokens": 4, "stream": True})
+    command = ["curl", "-sSN", "-i", f"http://127.0.0.1:{port}/v1/completions", "-H", "Content-Type: application/json"]
+    shown = subprocess.run([*command, "-d", body], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "text/event-stream" in shown
+    assert "access-control" not in shown.lower()
+    assert shown.count("\ndata: {") == 4
+    assert shown.endswith("data: [DONE]\n\n")
+
+
+def test_the_page_and_the_figures(port):
+    with urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+        assert "chat page" in answer.read().decode()
+    before = figures(port)["tiny_llm_time_to_first_token_seconds_count"]
+    with client_of(port) as client:
+        story(client)
+    assert figures(port)["tiny_llm_time_to_first_token_seconds_count"] == before + 1
+
+
+# What it refuses
+
+
+def sent(port, body, method="POST", path="/v1/completions", **headers):
+    """The status and the error of a request, as bytes or as an object."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    connection.request(method, path, raw, {"Content-Type": "application/json", **headers})
+    answer = connection.getresponse()
+    found = answer.status, json.loads(answer.read())["error"]
+    connection.close()
+    return found
+
+
+ASKED = {"model": MODEL, "prompt": "Once", "max_tokens": 2}
+SAID = [{"role": "user", "content": "hi"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        ({"model": "gpt-4o"}, 404, "gpt-4o"),
+        ({"model": None}, 400, "model"),
+        ({"prompt": ""}, 400, "empty"),
+        ({"prompt": []}, 400, "prompt"),
+        ({"prompt": [[]]}, 400, "empty"),
+        ({"prompt": [1, 10**6]}, 400, "1000000"),
+        ({"prompt": [-1]}, 400, "prompt"),
+        ({"prompt": [True]}, 400, "prompt"),
+        ({"prompt": {"a": 1}}, 400, "prompt"),
+        ({"prompt": "\ud800"}, 400, "surrogate"),
+        ({"prompt": "dog " * 3000}, 400, "context"),
+        ({"prompt": "x" * 900_000}, 400, "context"),
+        ({"max_tokens": 10**6}, 400, "context"),
+        ({"max_tokens": 0}, 400, "max_tokens"),
+        ({"max_tokens": "many"}, 400, "max_tokens"),
+        ({"temperature": -1}, 400, "temperature"),
+        ({"temperature": "hot"}, 400, "temperature"),
+        ({"top_p": 2}, 400, "top_p"),
+        ({"n": 0}, 400, "n:"),
+        ({"n": 128}, 400, "room for 72"),
+        ({"stop": ""}, 400, "stop string"),
+        ({"stop": list("abcde")}, 400, "at most 4"),
+        ({"stop": [1]}, 400, "stop"),
+        ({"logprobs": 99}, 400, "logprobs"),
+        ({"stream_options": {"include_usage": True}}, 400, "stream_options"),
+        ({"presence_penalty": 1}, 400, "presence_penalty"),
+        ({"echo": True}, 400, "echo"),
+        ({"no_such_field": 1}, 400, "Unrecognized request argument supplied: no_such_field"),
+    ],
+    ids=lambda value: f"{value!a:.40}",
+)
+def test_a_completion_that_is_refused(port, change, status, words):
+    body = {name: value for name, value in {**ASKED, **change}.items() if value is not None}
+    got, error = sent(port, body)
+    assert got == status
+    assert words in error["message"]
+    assert error["type"] == "invalid_request_error"
+    assert error.keys() == {"message", "type", "param", "code"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"messages": []}, "messages"),
+        ({"messages": "hi"}, "messages"),
+        ({"messages": [{"role": "king", "content": "hi"}]}, "role"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "content"),
+        ({"top_logprobs": 2}, "top_logprobs needs logprobs"),
+        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"prompt": "hi"}, "Unrecognized request argument supplied: prompt"),
+    ],
+    ids=lambda value: f"{value!a:.40}",
+)
+def test_a_chat_that_is_refused(port, change, words):
+    status, error = sent(port, {"model": MODEL, "messages": SAID, **change}, path="/v1/chat/completions")
+    assert status == 400
+    assert words in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (b"", 400, "not JSON"),
+        (b'{"model": ', 400, "not JSON"),
+        (b"[]", 400, "not a JSON object"),
+        (b'{"temperature": NaN}', 400, "not JSON"),
+        (b'{"model": "\xff\xfe"}', 400, "not UTF-8"),
+        (b"[" * 100_000, 400, "nested"),
+        (b'{"n": ' + b"9" * 10_000 + b"}", 400, "JSON"),
+        (b" " * 2_000_000, 413, "larger"),
+    ],
+    ids=lambda value: f"{value!a:.30}",
+)
+def test_a_body_that_is_refused(port, body, status, words):
+    got, error = sent(port, body)
+    assert got == status
+    assert words in error["message"]
+
+
+def test_other_refusals(port):
+    assert sent(port, ASKED, path="/v1/embeddings")[0] == 404
+    assert sent(port, b"", method="GET", path="/v1/models/gpt")[0] == 404
+    assert sent(port, b"", method="GET")[0] == 405
+    assert sent(port, ASKED, **{"Content-Type": "text/plain"})[0] == 415
+    assert sent(port, ASKED, Host="rebound.example")[0] == 421
+
+
+def test_it_lives_on(port, client):
+    """After all that."""
+    assert story(client).choices[0].text
+    assert idle(port)
+
+
+# Who behaves badly
+
+
+def test_who_goes_away_frees_the_pages(port, client):
+    """A stream that is closed, and a client whose connection breaks while it waits for a whole answer."""
+    with client.completions.create(stream=True, **LONG) as stream:
+        next(iter(stream))
+        now = figures(port)
+        assert now["tiny_llm_running_requests"] == 1
+        assert now["tiny_llm_free_pages"] < now["tiny_llm_pages"]
+    assert idle(port)
+    body = json.dumps({"model": MODEL, "prompt": "Once", "max_tokens": 1900, "ignore_eos": True, "n": 4}).encode()
+    with raw(port, body):
+        until = time.monotonic() + 10
+        while figures(port)["tiny_llm_running_requests"] < 4:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+    assert idle(port)
+    assert figures(port)['tiny_llm_requests_total{reason="cancelled"}'] >= 5
+
+
+@contextmanager
+def raw(port, body):
+    """A connection with a request on it, of which nothing is read."""
+    with socket.create_connection(("127.0.0.1", port)) as found:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        head = ["POST /v1/completions HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+        found.sendall("\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body)
+        yield found
+
+
+def test_who_reads_nothing_stops_nobody(port, client):
+    body = json.dumps({"model": MODEL, "prompt": "Once", "max_tokens": 1500, "ignore_eos": True, "stream": True})
+    with raw(port, body.encode()), raw(port, b'{"model": "never comes to its end'):
+        assert story(client).choices[0].text
+        assert idle(port, 60)
+
+
+def test_who_sends_half_a_request(port, client):
+    with socket.create_connection(("127.0.0.1", port)) as half:
+        half.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n")
+        assert story(client).choices[0].text
+    with socket.create_connection(("127.0.0.1", port)) as odd:
+        odd.sendall(b"\x16\x03\x01 this is not HTTP\r\n\r\n")
+        assert b"400" in odd.recv(100)
+
+
+# Keys, limits and the end
+
+
+def test_a_key_and_back_pressure():
+    with serving("--api-key", "open sesame", "--slots", "1", "--waiting", "0") as port:
+        with client_of(port, "open says me") as stranger, pytest.raises(openai.AuthenticationError):
+            stranger.models.list()
+        with client_of(port, "open sesame") as client:
+            assert client.models.list().data
+            with client.completions.create(stream=True, **LONG) as stream:
+                next(iter(stream))
+                with pytest.raises(openai.RateLimitError) as refused:
+                    story(client)
+                assert int(refused.value.response.headers["retry-after"]) >= 1
+            with pytest.raises(openai.BadRequestError, match="room for 1"):
+                story(client, n=2)
+            until = time.monotonic() + 10
+            while True:
+                with suppress(openai.RateLimitError):
+                    assert story(client).choices[0].text
+                    break
+                assert time.monotonic() < until
+                time.sleep(0.05)
+
+
+@pytest.mark.parametrize(("grace", "tokens"), [("30", 60), ("0.2", 1900)], ids=["ends", "is cut off"])
+def test_it_shuts_down(grace, tokens):
+    """Who is there may end in so many seconds; who does not is told so."""
+    command = [word.replace("{port}", "0") for word in SERVE]
+    process = subprocess.Popen([*command, "--grace", grace], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    try:
+        port = int(re.search(r":(\d+)/v1", process.stderr.readline())[1])
+        with (
+            client_of(port) as client,
+            client.completions.create(stream=True, **{**LONG, "max_tokens": tokens}) as stream,
+        ):
+            chunks = iter(stream)
+            next(chunks)
+            process.send_signal(signal.SIGINT)
+            if tokens == 60:
+                assert list(chunks)[-1].choices[0].finish_reason == "length"
+            else:
+                with pytest.raises(openai.APIError, match="shutting down"):
+                    list(chunks)
+        assert process.wait(20) == 130
+        assert process.stderr.read().strip() == "interrupted"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_what_cannot_be_served(typed, tmp_path):
+    """One line each."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code, _, err = typed("serve", "--solution", "--port", taken.getsockname()[1])
+    assert code == 2
+    assert "Try another --port" in err
+    for words in (
+        ["--model", tmp_path / "nothing"],
+        ["--stage", "fastest"],
+        ["--host", "nowhere.invalid"],
+        ["--port", 70000],
+        ["--api-key", ""],
+        ["--memory", 0],
+    ):
+        code, out, err = typed("serve", "--solution", "--port", 0, *words)
+        assert (code, out) == (2, ""), words
+        assert len(err.splitlines()) <= 8, err
