@@ -166,8 +166,7 @@ def faults(found: Counter[tuple[str, str]], used: list[int], last: dict[str, Any
     if last["running"] or last["waiting"]:
         said.append(f"{len(last['running'])} requests run and {last['waiting']} wait when all senders have gone")
     if pages := last["pages"]:
-        held = sum(owner not in (None, "kept") for owner in pages["owners"])
-        if held:
+        if held := pages["all"] - pages["free"] - pages["kept"]:
             said.append(f"{held} pages are held by nobody who is there")
     settled = statistics.median(used[int(len(used) * SETTLES) :][:5])
     if (end := statistics.median(used[-5:])) > ALLOWED * settled:

@@ -173,6 +173,7 @@ class Mode:
     needs: tuple[str, ...]  # ids of the tasks without which it does not run
     kernels: tuple[str, ...] = ()  # of those that its fused model needs besides; without them another model serves
     requires: tuple[str, ...] = ()  # words of `requirements`
+    asked: bool = False  # whether it runs only if its name is typed: it is not always the better one
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ WEEK_OPTIONS = {
 STAGE_KEYS = {"name": STRING, "title": STRING, "model": STRING, "generate": STRING, "needs": STRINGS}
 STAGE_OPTIONS = {"requires": STRINGS, "rereads": YES_NO, "packed": YES_NO, "config": STRING, "counts": STRING}
 MODE_KEYS = {"name": STRING, "title": STRING, "make": STRING, "needs": STRINGS}
-MODE_OPTIONS = {"kernels": STRINGS, "requires": STRINGS}
+MODE_OPTIONS = {"kernels": STRINGS, "requires": STRINGS, "asked": YES_NO}
 DAY_KEYS = {"number": NUMBER, "title": STRING, "chapter": STRING, "tasks": TABLES}
 TASK_KEYS = {
     "id": STRING,

@@ -109,7 +109,8 @@ def load_scheduler(
 
 
 def choose(name: str | None, solution: bool) -> Mode:
-    """The mode of a name; without one the last that this machine runs and, for the learner, whose tasks have passed.
+    """The mode of a name; without one the last that this machine runs and, for the learner, whose tasks have passed,
+    except for those that somebody must ask for.
 
     A borrowed task counts as passed. Where none has got so far, it is the first: running it says what is missing.
 
@@ -119,7 +120,7 @@ def choose(name: str | None, solution: bool) -> Mode:
     modes = load_course().modes()
     if name is None:
         first, *others = modes
-        return [first, *(mode for mode in others if not lacking(mode, solution))][-1]
+        return [first, *(mode for mode in others if not (mode.asked or lacking(mode, solution)))][-1]
     known = {mode.name: mode for mode in modes}
     if name not in known:
         listed = ", ".join(f"{mode.name} ({mode.title})" for mode in modes)

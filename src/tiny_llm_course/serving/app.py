@@ -1,30 +1,22 @@
 """The routes."""
 
-import html
 from contextlib import aclosing
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from . import chat
 from .guards import Guard, body_of
 from .refusals import Refusal, of_engine
 from .schema import Asked, Chat, Completion, checked, read_json
 from .sending import send_events, unless_gone
 from .service import Service
 from .shapes import Shapes
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>tiny-llm</title></head>
-<body><h1>tiny-llm</h1>
-<p>This server has the model <b>{name}</b>. The chat page is not built yet; any OpenAI client can talk to
-<code>/v1</code>. What the server does is told by <a href="/metrics">/metrics</a> and <a href="/health">/health</a>.</p>
-</body></html>
-"""
 
 
 class Answering:
@@ -90,8 +82,8 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
     async def metrics(request: Request) -> Response:
         return PlainTextResponse(service.figures(), media_type="text/plain; version=0.0.4")
 
-    async def page(request: Request) -> Response:
-        return HTMLResponse(PAGE.format(name=html.escape(service.name)))
+    async def state(request: Request) -> Response:
+        return JSONResponse(await service.state())
 
     async def no_route(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -102,7 +94,9 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
         return error.response()
 
     routes = [
-        Route("/", page),
+        Route("/", chat.page),
+        Route("/page/{name}", chat.part),
+        Route("/state", state),
         Route("/health", health),
         Route("/metrics", metrics),
         Route("/v1/models", models),

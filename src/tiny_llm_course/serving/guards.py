@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from .refusals import Refusal
 from .schema import LARGEST
 
-OPEN = ("/", "/health")  # without a key
+OPEN = ("/", "/health", "/page/")  # without a key: these, and what is below the last one
 LOCAL = {"localhost", "127.0.0.1", "[::1]"}
 READING = 30.0  # seconds that a body may take
 
@@ -61,7 +61,7 @@ class Guard:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if self._local and name not in LOCAL:
             raise Refusal(421, "This server is for its own machine. Start it with --host to serve others.")
-        if self._key is None or request.url.path in OPEN:
+        if self._key is None or (request.url.path in OPEN or request.url.path.startswith(OPEN[-1])):
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         # Compared in constant time, so that nobody can guess it letter by letter.

@@ -13,6 +13,7 @@ from ..engine.serving import ServingEngine
 from .refusals import Refusal, wrong
 from .schema import Asked, Chat, Completion
 from .scores import Score, Scores
+from .state import State
 
 
 @dataclass
@@ -49,10 +50,19 @@ class Service:
             self.metrics: Any = engine.part("server.metrics", "Metrics")()
             self.gate: Any = engine.part("server.backpressure", "Gate")(engine.scheduler.slots + waiting)
             loop = engine.part("server.loop", "EngineLoop")
-            self.loop: Any = loop(engine.scheduler, worker, self.metrics.stepped)
+            self.loop: Any = loop(engine.scheduler, worker, self._stepped)
+        self._state = State(engine.scheduler, engine.mode.name)
         self._too_busy = engine.part("server.backpressure", "TooBusy")
         self.failures = tuple(engine.part("server.loop", name) for name in ("EngineFailed", "EngineClosed"))
         self._longest_token = max(map(len, engine.tokenizer.token_bytes.values()), default=1)
+
+    def _stepped(self, step: Any) -> None:
+        self.metrics.stepped(step)
+        self._state.stepped(step)
+
+    async def state(self) -> dict[str, Any]:
+        """What the engine is doing, as it is between two steps."""
+        return await asyncio.get_running_loop().run_in_executor(self.worker, self._state.now)
 
     async def close(self, seconds: float) -> None:
         """Let those who are there end within so many seconds."""

@@ -40,19 +40,19 @@ function pages(state) {
   byId("memory").hidden = !state.pages;
   if (!state.pages) return;
   const running = new Set(state.running.map((one) => one.id));
-  const { owners, size, free } = state.pages;
+  const { all, size, free, kept, each, cells } = state.pages;
   const field = byId("pages");
-  while (field.children.length < owners.length) field.append(document.createElement("i"));
-  while (field.children.length > owners.length) field.lastChild.remove();
-  owners.forEach((owner, page) => {
-    const cell = field.children[page];
+  while (field.children.length < cells.length) field.append(document.createElement("i"));
+  while (field.children.length > cells.length) field.lastChild.remove();
+  cells.forEach((owner, number) => {
+    const cell = field.children[number];
     cell.className = owner === "kept" ? "kept" : "";
     cell.style.backgroundColor = owner === null || owner === "kept" ? "" : colourOf(owner, running);
   });
-  const kept = owners.filter((owner) => owner === "kept").length;
-  const words = `${owners.length} pages of ${size} tokens: ${owners.length - free - kept} in use, ${kept} kept for others, ${free} free.`;
+  const used = all - free - kept, count = (number) => number.toLocaleString("en");
+  const words = `${count(all)} pages of ${size} tokens: ${count(used)} in use, ${count(kept)} kept for others, ${count(free)} free.`;
   field.setAttribute("aria-label", words);
-  byId("pages-words").textContent = words;
+  byId("pages-words").textContent = each > 1 ? `${words} A square is ${each} pages.` : words;
 }
 
 function draw(state) {

@@ -102,7 +102,6 @@ async function answer() {
     if (error.name === "AbortError") status.textContent = "Stopped.";
     else {
       place.parentElement.classList.add("refused");
-      text ||= "";
       status.textContent = `No answer: ${error.message}`;
     }
   }

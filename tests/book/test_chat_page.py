@@ -1,0 +1,103 @@
+"""The page of `pdm run serve` in a real browser: a chat by keyboard, what it shows of the engine, what is refused."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tiny_llm_course.testkit.servers import running_server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
+SERVE = [sys.executable, "-m", "tiny_llm_course", "serve", "--solution", "--memory", "8", "--port", "{port}"]
+WILD = "<img src=x onerror=alert(1)> **blue** `a < b` [a link](javascript:alert(1)) [here](https://example.org/)"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A server's; the first one on a machine is compiled."""
+    with running_server(SERVE, seconds=300) as port:
+        yield f"http://127.0.0.1:{port}/"
+
+
+@pytest.fixture
+def chat(browser: "Browser", address: str, request: pytest.FixtureRequest) -> "Iterator[Page]":
+    """The page, opened; what goes wrong on it fails the test."""
+    width, scheme = getattr(request, "param", (1280, "light"))
+    problems = []
+    # Playwright's own scripts are not allowed either, where a page says so: axe is one of them.
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True)
+    context.on("request", lambda sent: sent.url.startswith(address) or problems.append(f"a request: {sent.url}"))
+    page = context.new_page()
+    page.on("console", lambda said: problems.append(f"console: {said.text}"))
+    page.on("pageerror", lambda error: problems.append(f"script: {error}"))
+    page.on("dialog", lambda box: problems.append(f"dialog: {box.message}"))
+    page.goto(address)
+    page.get_by_text("tiny-qwen3").wait_for()
+    yield page
+    context.close()
+    assert problems == []
+
+
+def said(page: "Page", text: str, most: int = 20) -> str:
+    """Say something, and wait for the answer: it."""
+    page.locator("#max_completion_tokens").evaluate("(box, most) => { box.value = most }", most)
+    page.locator("#text").focus()
+    page.keyboard.type(text)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#stop[disabled]")
+    page.wait_for_function("document.getElementById('status').textContent.includes(' tokens in ')")
+    return page.inner_text("#log > li:last-child > div")
+
+
+@pytest.mark.parametrize("chat", [(1280, "light"), (375, "dark")], indirect=True)
+def test_a_chat_by_keyboard(chat: "Page") -> None:
+    answer = said(chat, "Once upon a time")
+    assert len(answer) > 10
+    assert "the first after" in chat.inner_text("#status")
+    assert chat.evaluate("document.activeElement.id") == "text"  # the next message can be typed at once
+    assert said(chat, "And then?") != ""
+    assert chat.locator("#log > li").count() == 4
+    assert chat.evaluate("document.documentElement.scrollWidth") <= chat.viewport_size["width"]  # type: ignore[index]
+    chat.wait_for_function("document.getElementById('prefix').textContent.includes('Prefix cache')")
+    chat.add_script_tag(content=AXE)
+    faults = chat.evaluate("axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations)")
+    assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in faults] == []
+
+
+def test_what_is_said_is_text(chat: "Page") -> None:
+    said(chat, WILD, most=1)
+    mine = chat.locator("#log > li.user > div").first
+    assert "<img src=x onerror=alert(1)>" in mine.inner_text()
+    assert mine.locator("img, script").count() == 0
+    assert mine.locator("strong").inner_text() == "blue"
+    assert mine.locator("code").inner_text() == "a < b"
+    assert [link.get_attribute("href") for link in mine.locator("a").all()] == ["https://example.org/"]
+
+
+def test_a_stop_and_the_engine_s_picture(chat: "Page") -> None:
+    chat.locator("#max_completion_tokens").evaluate("box => { box.value = 1200 }")
+    chat.locator("#temperature").evaluate("box => { box.value = 2 }")  # so that it does not end by itself
+    chat.fill("#text", "Once upon a time")
+    chat.click("#send")
+    chat.wait_for_function("document.querySelector('#slots .busy')?.textContent.includes('has written')")
+    chat.wait_for_function("/: [1-9]\\d* in use/.test(document.getElementById('pages-words').textContent)")
+    assert chat.locator('#pages i[style*="background"]').count() > 0
+    chat.keyboard.press("Escape")
+    chat.get_by_text("Stopped.").wait_for()
+    chat.wait_for_function("!document.querySelector('#slots .busy')")
+    chat.wait_for_function("document.getElementById('pages-words').textContent.includes(': 0 in use')")
+    chat.click("#new")
+    assert chat.locator("#log > li").count() == 0
+
+
+def test_a_refusal_is_said(chat: "Page") -> None:
+    chat.locator("#max_completion_tokens").evaluate("box => { box.value = 100000 }")
+    chat.fill("#text", "Once upon a time")
+    chat.click("#send")
+    chat.wait_for_function("document.getElementById('status').textContent.startsWith('No answer: ')")
+    assert chat.locator("#log > li").count() == 1
