@@ -1,5 +1,6 @@
 """The page of `pdm run serve` in a real browser: a chat by keyboard, what it shows of the engine, what is refused."""
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,7 +82,11 @@ def test_what_is_said_is_text(chat: "Page") -> None:
 
 def test_a_stop_and_the_engine_s_picture(chat: "Page") -> None:
     chat.locator("#max_completion_tokens").evaluate("box => { box.value = 1200 }")
-    chat.locator("#temperature").evaluate("box => { box.value = 2 }")  # so that it does not end by itself
+    # So that it does not end by itself.
+    chat.route(
+        "**/v1/chat/completions",
+        lambda route: route.continue_(post_data=json.dumps({**route.request.post_data_json, "ignore_eos": True})),
+    )
     chat.fill("#text", "Once upon a time")
     chat.click("#send")
     chat.wait_for_function("document.querySelector('#slots .busy')?.textContent.includes('has written')")
