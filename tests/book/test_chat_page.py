@@ -34,7 +34,8 @@ def chat(browser: "Browser", address: str, request: pytest.FixtureRequest) -> "I
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True)
     context.on("request", lambda sent: sent.url.startswith(address) or problems.append(f"a request: {sent.url}"))
     page = context.new_page()
-    page.on("console", lambda said: problems.append(f"console: {said.text}"))
+    # That a request was refused is told by the browser, too.
+    page.on("console", lambda said: "status of 400" in said.text or problems.append(f"console: {said.text}"))
     page.on("pageerror", lambda error: problems.append(f"script: {error}"))
     page.on("dialog", lambda box: problems.append(f"dialog: {box.message}"))
     page.goto(address)
