@@ -210,6 +210,13 @@ def test_task_2_ragged_by_other_parts(base, tied):
     agrees(logits_by_other_parts, logits64, tokens, model, CALLS[3], "all", seed=5, dtype=mx.float32)
 
 
+def test_task_2_ragged_with_a_head_left_over():
+    """The config ties the head to the table, and the weights hold an lm_head all the same."""
+    model = random_model(QWEN3, 12, tie_word_embeddings=True)
+    model = model.with_weights(**{"lm_head.weight": normals(12)(29, 12)})
+    agrees(logits, logits64, random_tokens(12, 3, 5), model, CALLS[2], "last", seed=12, dtype=mx.float32)
+
+
 def test_task_2_ragged_of_eleven_layers():
     model = random_model(QWEN3, 6, num_hidden_layers=11)
     agrees(logits, logits64, random_tokens(6, 3, 5), model, CALLS[3], "last", seed=6, dtype=mx.float32)
@@ -607,7 +614,7 @@ def test_task_4_stop_any_text(text, stops, cuts, tail):
 
 
 def test_task_4_stop_sweep():
-    """Every text of up to six letters of two, letter by letter and in two pieces, with strings that begin within others."""
+    """Every text of up to six letters of two, letter by letter and in two pieces."""
     for stops in (["ab"], ["aab", "ba"], ["aba", "b"], ["abab", "bb", "a"]):
         for length in range(7):
             for letters in itertools.product("ab", repeat=length):
@@ -639,7 +646,7 @@ def test_task_4_stop_with_your_detokenizer():
 # Task 5, the scheduler's step
 
 
-def serving(requests, case, slots=3, follow=add_up, room=None, late=None, fails=(), **options):
+def serving(requests, case, slots=3, follow=add_up, room=None, late=None, fails=(), **options):  # noqa: RET503
     """Play until all are done: the scheduler, and its steps."""
     kept = Notebook(room, case)
     with noted(case):
@@ -729,15 +736,15 @@ def test_task_5_step_nobody():
     case = "a step without requests"
     with noted(case):
         step = scheduler.Scheduler(Teller(add_up, case), Notebook(), choose=greedy).step()
-    if step != (expected := scheduler.Step()):
-        fail(Kind.VALUES, "a step of nobody has done something", case, f"expected  {expected}", f"got       {step}")
+    if done := [name for name, some in vars(step).items() if some]:
+        fail(Kind.VALUES, "a step of nobody has done something", case, f"got       {', '.join(done)}")
 
 
 def test_task_5_step_says_what_it_did():
     """Who was let in, which tokens were read, which are new, and who has ended."""
     case, requests = "3 requests of 2, 1, 1 tokens, 2 slots, the third with the prompt 9, 9, 9", asked(2, 1)
     requests.append(request.Request([9, 9, 9], 1))
-    made, steps = serving(requests, case, slots=2)
+    _, steps = serving(requests, case, slots=2)
     told = [
         f"{who(requests, step.admitted)} in, {who(requests, step.finished)} out, "
         f"read {[(chunk.start, chunk.tokens, chunk.scored) for chunk in step.chunks]}, new {step.new}"
@@ -817,7 +824,7 @@ def halves(running, budget):
 
 
 def test_task_5_step_by_another_plan():
-    """The plan says who is read, and how much; it is told the budget, and those that run in the order of their numbers."""
+    """The plan says who is read, and how much; it is told those that run, the oldest first, and the budget."""
     requests = [request.Request([3, 4, 5, 6, 7], 2), request.Request([3], 3), request.Request([2, 2, 2], 1)]
     plays(requests, ["CBA", "CBA", "BA", "A"], "prompts of 5, 1, 3 tokens, a plan of 2 of each at most", plan=halves)
     plays(
@@ -878,7 +885,7 @@ def five(text):
 
 @pytest.mark.parametrize("taken", [1, 2, 3])
 def test_task_5_step_guesses(taken):
-    """A plan that reads two guesses behind the last token, and one who chooses that takes one to three of the tokens."""
+    """A plan that reads two guesses behind the last token; of the three that are scored, some are taken."""
 
     def guess(running, budget):
         chunks = plans.whole_prompts(running, budget)

@@ -14,7 +14,7 @@ MANY = {"temp": 1.5, "top_k": 12, "top_p": 0.9, "min_p": 0.02}
 
 
 def run(program, seed, *rows, dtype=mx.float32, size=29, shift=0.0):
-    """Chosen tokens, -1 between: of requests with params, the length of prompt and output, and whether they are scored."""
+    """Chosen tokens, -1 between, of rows: params, lengths of prompt and output, and whether it is scored."""
     chunks = []
     for number, (params, begun, written, scored) in enumerate(rows):
         prompt = [(3 * number + i) % size for i in range(begun)]
@@ -119,8 +119,8 @@ def sized(program):
 known.change(
     "dealt-to-the-first",
     (
-        "[[next(tokens)] if chunk.scored else [] for chunk in chunks]",
-        "[[token] for token in tokens] + [[] for chunk in chunks if not chunk.scored]",
+        "return [[next(tokens)] if chunk.scored else [] for chunk in chunks]",
+        "return [[token] for token in tokens] + [[] for chunk in chunks if not chunk.scored]",
     ),
     fact="the first chunks get the tokens, whoever was scored",
     question="The second of three chunks is within its prompt. Whose is the second row?",
@@ -169,12 +169,6 @@ known.change(
     question="What does `filtered` do, and who calls it?",
 )
 known.change(
-    "noise-left-out",
-    (" + noise(seeds, logits.shape[-1])", ""),
-    fact="nothing is added to what is filtered, so that the likeliest token is taken",
-    question="Where does chance come into your choice?",
-)
-known.change(
     "one-noise-for-all",
     ("noise(seeds, logits", "noise(seeds[:1], logits"),
     fact="all rows draw with the noise of the first",
@@ -201,8 +195,8 @@ known.change(
 known.change(
     "place-by-row",
     (
-        "(request.params.seed, len(request.output)) for request in rows]",
-        "(request.params.seed, row) for row, request in enumerate(rows)]",
+        "seeds = [(request.params.seed, len(request.output)) for request in rows]",
+        "seeds = [(request.params.seed, row) for row, request in enumerate(rows)]",
     ),
     fact="the number of a draw is the row",
     question="Does a request stand in the same row in every step?",
@@ -236,12 +230,6 @@ known.change(
     ),
     fact="as soon as one request has a penalty, its penalty and its tokens are every row's",
     question="Whose tokens are made less likely in the second row?",
-)
-known.change(
-    "not-in-float32",
-    ("logits.astype(mx.float32)", "logits"),
-    fact="all is computed in the dtype of the logits",
-    question="Which dtype does the docstring ask for?",
 )
 
 

@@ -220,9 +220,22 @@ known.change(
 )
 known.change(
     "rest-flushed",
-    ('            self._held = ""', "            self._held = text[end:]"),
-    ('if self.found:\n            return ""\n        shown', "shown"),
-    ("if self.found:\n            return shown", "if False:\n            return shown"),
+    (
+        'self._held = ""',
+        "self._held = text[end:]",
+    ),
+    (
+        """
+        if self.found:
+            return ""
+        shown = self._show(self._detokenizer.finish())
+        if self.found:
+            return shown
+        """,
+        """
+        shown = "" if self.found else self._show(self._detokenizer.finish())
+        """,
+    ),
     fact="at the end the stop string and what follows it in its piece come out",
     question="What is left in your buffer when a stop string has been found?",
 )
@@ -264,7 +277,15 @@ known.change(
 )
 known.change(
     "ends-if-nothing-shows",
-    ("self.add(token)\n        return self.found is not None", "return not self.add(token)"),
+    (
+        """
+        self.add(token)
+        return self.found is not None
+        """,
+        """
+        return not self.add(token)
+        """,
+    ),
     fact="`ends` says that the text has ended whenever there is nothing to show",
     question="For which other reason may a token show nothing?",
 )
@@ -284,9 +305,15 @@ known.change(
     "shared",
     (
         'self._detokenizer, self._stops, self._held = detokenizer, stops, ""',
-        'self._detokenizer, self._stops = detokenizer, stops\ntype(self)._held = ""',
+        """
+        self._detokenizer, self._stops = detokenizer, stops
+        type(self)._held = ""
+        """,
     ),
-    ("self._held = text[end:]", "type(self)._held = text[end:]"),
+    (
+        "self._held = text[end:]",
+        "type(self)._held = text[end:]",
+    ),
     fact="what is held back is shared by all texts",
     question="Is your buffer an attribute of the object, or of the class?",
 )

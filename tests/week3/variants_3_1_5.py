@@ -317,7 +317,15 @@ known.change(
 )
 known.change(
     "memory-unasked",
-    ("if not self.memory.begin(request):\n                break", "self.memory.begin(request)"),
+    (
+        """
+        if not self.memory.begin(request):
+            break
+        """,
+        """
+        self.memory.begin(request)
+        """,
+    ),
     fact="a request is let in although memory says that there is no room",
     question="What does begin say, and who listens?",
 )
@@ -371,15 +379,33 @@ known.change(
 )
 known.change(
     "not-rolled-back",
-    ("            for request in self.running:\n                self.memory.shorten(request, request.read)\n", ""),
+    (
+        """
+        for request in self.running:
+            self.memory.shorten(request, request.read)
+        raise
+        """,
+        """
+        raise
+        """,
+    ),
     fact="after an error memory keeps what the step has read",
     question="The model fails after the first layer. What does memory hold of the chunks, and what does `read` say?",
 )
 known.change(
     "error-swallowed",
     (
-        "                self.memory.shorten(request, request.read)\n            raise",
-        "                self.memory.shorten(request, request.read)",
+        """
+            for request in self.running:
+                self.memory.shorten(request, request.read)
+            raise
+        return step
+        """,
+        """
+            for request in self.running:
+                self.memory.shorten(request, request.read)
+        return step
+        """,
     ),
     fact="an error of the model is swallowed",
     question="Who should hear of an error, if not the caller?",
@@ -387,8 +413,18 @@ known.change(
 known.change(
     "eos-in-the-text",
     (
-        '        if request.finished or token in request.eos_ids:\n            return tokens[:count], "stop"\n        request.output.append(token)\n',
-        '        request.output.append(token)\n        if token in request.eos_ids:\n            return tokens[: count + 1], "stop"\n',
+        """
+        if request.finished or token in request.eos_ids:
+            return tokens[:count], "stop"
+        request.output.append(token)
+        """,
+        """
+        if request.finished:
+            return tokens[:count], "stop"
+        request.output.append(token)
+        if token in request.eos_ids:
+            return tokens[: count + 1], "stop"
+        """,
     ),
     fact="a token that ends the text is a part of it",
     question="Should a reader see <|im_end|>?",
@@ -408,8 +444,16 @@ known.change(
 known.change(
     "stop-token-left-out",
     (
-        '        request.output.append(token)\n        if request.stop and request.stop(token):\n            return tokens[: count + 1], "stop"\n',
-        '        if request.stop and request.stop(token):\n            return tokens[:count], "stop"\n        request.output.append(token)\n',
+        """
+        request.output.append(token)
+        if request.stop and request.stop(token):
+            return tokens[: count + 1], "stop"
+        """,
+        """
+        if request.stop and request.stop(token):
+            return tokens[:count], "stop"
+        request.output.append(token)
+        """,
     ),
     fact="the token at which `stop` says that the text ends is left out of the output",
     question="Which tokens does the output hold: also those of a stop string, or not?",
@@ -447,8 +491,14 @@ known.change(
 known.change(
     "new-with-eos",
     (
-        '            return tokens[:count], "stop"\n        request',
-        '            return tokens[: count + 1], "stop"\n        request',
+        """
+        if request.finished or token in request.eos_ids:
+            return tokens[:count], "stop"
+        """,
+        """
+        if request.finished or token in request.eos_ids:
+            return tokens[: count + (not request.finished)], "stop"
+        """,
     ),
     fact="the step says that a text has gained the token that ended it",
     question="Which tokens has a text gained that ends at a token of eos_ids?",
@@ -509,10 +559,18 @@ known.change(
 )
 known.change(
     "leaves-at-the-next-step",
-    ("self._leave(request, reason)", "request.finished = reason"),
     (
-        "step, closed = Step(), ",
-        "for one in [one for one in self.running if one.finished]:\n    self.running.remove(one)\n    self.memory.release(one)\nstep, closed = Step(), ",
+        "self._leave(request, reason)",
+        "request.finished = reason",
+    ),
+    (
+        "step, closed = Step(), self.static and bool(self.running)",
+        """
+        for one in [one for one in self.running if one.finished]:
+            self.running.remove(one)
+            self.memory.release(one)
+        step, closed = Step(), self.static and bool(self.running)
+        """,
     ),
     fact="who has ended leaves when the next step begins",
     question="A request ends in this step. When is its memory free?",
@@ -520,10 +578,18 @@ known.change(
 known.change(
     "cancelled-ones-go-on",
     (
-        "if request.finished:  # somebody has cancelled it meanwhile, and its memory is gone\n                    continue",
-        "pass",
+        """
+        if request.finished:  # somebody has cancelled it meanwhile, and its memory is gone
+            continue
+        """,
+        """
+        pass
+        """,
     ),
-    ("if request.finished or token", "if token"),
+    (
+        "if request.finished or token",
+        "if token",
+    ),
     fact="who is cancelled while the step runs goes on as if nothing had been",
     question="`stop` is code of somebody else. What may it do to the scheduler?",
 )
