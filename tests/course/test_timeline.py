@@ -11,7 +11,7 @@ from tiny_llm_solution.serving.timeline import MARKS, Row, drawn, timeline
 
 
 def run_of(plan, budget, *texts, slots=4):
-    """The steps in which some texts are served, each told as the step before which it comes, its prompt and its tokens."""
+    """The steps in which texts are served, each told as the step before which it comes, its prompt, its tokens."""
     waiting = [(came, Request([1] * prompt, most, number=i)) for i, (came, prompt, most) in enumerate(texts)]
     came, running, steps = {request: at for at, request in waiting}, [], []
     while waiting or running:
