@@ -100,10 +100,10 @@ def trace() -> str:
         f"three writers have no token for so long. With a budget of {BUDGET} no step reads more than {BUDGET}."
     )
     caption = (
-        f"Three texts are being written (a dot at the end of a step is a token) when a prompt of {LONG} tokens comes. "
-        f"A bar reads a prompt; a step is as wide as it has tokens to read. The longest gap of a writer is {a[1]} tokens "
-        f"wide in the first run and {b[1]} in the second; the long prompt's first token comes after {a[2]} tokens, and "
-        f"after {b[2]}."
+        f"Three texts are being written (a dot at the end of a step is a token) when a prompt of {LONG} tokens "
+        f"comes. A bar reads a prompt; a step is as wide as it has tokens to read. The longest gap of a writer is "
+        f"{a[1]} tokens wide in the first run and {b[1]} in the second; the long prompt's first token comes after "
+        f"{a[2]} tokens, and after {b[2]}."
     )
     return canvas.figure("trace-3-2", "A long prompt among three that write, whole and in pieces", about, caption)
 
