@@ -22,7 +22,18 @@ def sample_rows(logits: mx.array, chunks: list[Chunk]) -> list[list[int]]:
         make. So a draw hangs on seed, place and logits alone, and not on the other rows, nor on how often the request
         was begun anew. All is computed in float32, and where nobody draws there is no noise.
     """
-    raise NotImplementedError("3.1.3 Sampling, each row in its own way")
+    rows = [chunk.request for chunk in chunks if chunk.scored]
+    if not rows:
+        return [[] for _ in chunks]
+    params = [request.params for request in rows]
+    logits = penalized(logits.astype(mx.float32), rows)
+    chosen = mx.argmax(logits, axis=-1)
+    if any(each.temp for each in params):
+        seeds = [(request.params.seed, len(request.output)) for request in rows]
+        drawn = mx.argmax(filtered(logits, params) + noise(seeds, logits.shape[-1]), axis=-1)
+        chosen = mx.where(mx.array([each.temp > 0 for each in params]), drawn, chosen)
+    tokens = iter(chosen.tolist())  # one transfer for all
+    return [[next(tokens)] if chunk.scored else [] for chunk in chunks]
 
 
 def penalized(logits: mx.array, rows: list[Request]) -> mx.array:
@@ -79,11 +90,9 @@ def noise(seeds: list[tuple[int | None, int]], size: int) -> mx.array:
     Returns:
         R x size, float32, each row by its own key alone.
     """
-    keys = mx.array([[(seed or 0) % 2**32, number] for seed, number in seeds], mx.uint32)  # R x 2
-    if any(seed is None for seed, _ in seeds):
-        fresh = mx.random.randint(0, 2**31 - 1, keys.shape).astype(mx.uint32)
-        keys = mx.where(mx.array([[seed is None] for seed, _ in seeds]), fresh, keys)
-    return mx.vmap(lambda key: mx.random.gumbel((size,), key=key))(keys)
+    fresh = mx.random.randint(0, 2**31 - 1, (len(seeds),)).tolist() if any(seed is None for seed, _ in seeds) else []
+    keys = [[fresh[row] if seed is None else seed % 2**32, number] for row, (seed, number) in enumerate(seeds)]
+    return mx.vmap(lambda key: mx.random.gumbel((size,), key=key))(mx.array(keys, mx.uint32))
 
 
 def _column(numbers: Iterable[float]) -> mx.array:
