@@ -84,16 +84,6 @@ class ChecksThePrompt(PagedMemory):
             raise ValueError("too long")
 
 
-class BeginsWithThePrompt(PagedMemory):
-    """Counts the pages of the prompt, and promises them to everybody."""
-
-    def begin(self, request):
-        if self.pages_for(len(request.prompt)) > self.pool.free:
-            return False
-        self.tables[request], request.read = [], len(request.output) and request.read
-        return True
-
-
 class TheOldestGoes(Scheduler):
     def make_room(self, chunk, step):
         self.running.reverse()
@@ -101,15 +91,6 @@ class TheOldestGoes(Scheduler):
             return super().make_room(chunk, step)
         finally:
             self.running.reverse()
-
-
-class ReadIsKept(Scheduler):
-    def make_room(self, chunk, step):
-        read = {one: one.read for one in self.running}
-        room = super().make_room(chunk, step)
-        for one in step.preempted:
-            one.read = read.get(one, one.read)
-        return room
 
 
 class LastInTheQueue(Scheduler):
