@@ -7,7 +7,7 @@ import mlx.core as mx
 
 from .memory import Memory
 from .plans import whole_prompts
-from .queue import FirstComeFirstServed, Queue
+from .queue import FirstComeFirstServed
 from .request import Chunk, Request
 from .sampling import sample_rows
 from .step import Choose, Model, Plan
@@ -26,7 +26,7 @@ class Scheduler:
         budget: int = 512,
         plan: Plan = whole_prompts,
         choose: Choose = sample_rows,
-        waiting: Queue | None = None,
+        waiting: FirstComeFirstServed | None = None,
         static: bool = False,
     ) -> None:
         """Begin with nobody.
@@ -42,7 +42,7 @@ class Scheduler:
         """
         self.model, self.memory, self.slots, self.budget = model, memory, slots, budget
         self.plan, self.choose, self.static = plan, choose, static
-        self.waiting: Queue = FirstComeFirstServed() if waiting is None else waiting
+        self.waiting = FirstComeFirstServed() if waiting is None else waiting
         self.running: list[Request] = []  # the oldest first
         self._numbers = itertools.count()
 
@@ -121,15 +121,7 @@ class Scheduler:
         Returns:
             Whether there is room now, which is then reserved: not if the youngest was the chunk's own request.
         """
-        while not self.memory.reserve(chunk.request, len(chunk.tokens)):
-            youngest = self.running.pop()
-            self.memory.release(youngest)
-            youngest.read = 0
-            self.waiting.put_back(youngest)
-            step.preempted.append(youngest)
-            if youngest is chunk.request:
-                return False
-        return True
+        raise NotImplementedError("3.3.4 Preemption")
 
     def _leave(self, request: Request, reason: str) -> None:
         request.finished = reason

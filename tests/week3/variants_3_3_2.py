@@ -1,0 +1,203 @@
+"""Known programs of task 3.3.2, what pages cost."""
+
+import mlx.core as mx
+from tests.week1.reference_model import QWEN3
+from tiny_llm_solution.config import ModelConfig
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("3.3.2")
+
+
+def config(**changes):
+    return ModelConfig.from_dict({**QWEN3, "num_hidden_layers": 5, **changes})
+
+
+def counts(*found):
+    return mx.array([int(n) for n in found], mx.int32)
+
+
+@known.probe()
+def sizes_of_a_token(program):
+    found = program(config(), 4, mx.float16)
+    return counts(found.token_bytes, found.page_bytes)
+
+
+@known.probe()
+def sizes_in_float32(program):
+    return counts(program(config(), 3).token_bytes, program(config(), 3, mx.float32).page_bytes)
+
+
+@known.probe()
+def sizes_of_another_head(program):
+    found = program(config(head_dim=7, num_key_value_heads=2), 1, mx.bfloat16)
+    return counts(found.token_bytes, found.page_bytes)
+
+
+@known.probe()
+def sizes_of_pages(program):
+    found = program(config(), 4, mx.float16)
+    return counts(*(found.pages_within(cap) for cap in (1920, 2000, 3839, 3840, 100000)))
+
+
+@known.probe()
+def sizes_refuse_a_cap(program):
+    found = []
+    for cap in (0, 1919):
+        try:
+            found.append(program(config(), 4, mx.float16).pages_within(cap))
+        except ValueError:
+            found.append(-1)
+    return counts(*found)
+
+
+@known.probe()
+def sizes_of_waste(program):
+    found = program(config(), 4, mx.float16)
+    return counts(found.waste([5]), found.waste([5, 7, 1]), found.waste([]))
+
+
+@known.probe()
+def sizes_of_waste_in_full_pages(program):
+    return counts(program(config(), 4, mx.float16).waste([4, 8]), program(config(), 1, mx.float16).waste([3, 1]))
+
+
+@known.probe()
+def sizes_of_reserved_waste(program):
+    found = program(config(), 4, mx.float16)
+    return counts(
+        found.reserved_waste([5, 24, 1], 24), found.reserved_waste(iter([3]), 23), found.reserved_waste([], 9)
+    )
+
+
+@known.probe()
+def sizes_refuse_a_length(program):
+    try:
+        return counts(program(config(), 4, mx.float16).reserved_waste([3, 9, 2], 8))
+    except ValueError:
+        return counts(-1)
+
+
+known.not_timed("a handful of products")
+
+known.change(
+    "keys-alone",
+    ("self.token_bytes = 2 * ", "self.token_bytes = "),
+    fact="the keys are counted, and not the values",
+    question="What does a layer keep of a token besides its key?",
+)
+known.change(
+    "heads-of-the-queries",
+    ("config.num_key_value_heads", "config.num_attention_heads"),
+    fact="there is a key for each head of the queries",
+    question="How many heads of the queries share one of the keys?",
+)
+known.change(
+    "one-layer",
+    ("config.num_hidden_layers * ", ""),
+    fact="one layer is counted",
+    question="How many layers have keys of their own for the same token?",
+)
+known.change(
+    "head-dim-computed",
+    ("config.head_dim", "(config.hidden_size // config.num_attention_heads)"),
+    fact="a key has hidden_size / heads numbers",
+    question="What does the config say of head_dim, and what is hidden_size / heads?",
+)
+known.change(
+    "always-four-bytes",
+    ("dtype.size", "4"),
+    fact="each number takes four bytes, whatever the dtype",
+    question="How many bytes does a float16 take?",
+)
+known.change(
+    "half-precision-by-default",
+    ("dtype: mx.Dtype = mx.float32", "dtype: mx.Dtype = mx.float16"),
+    fact="keys and values are float16 where nothing is said",
+    question="What is the default in the signature?",
+)
+known.change(
+    "rounded-up",
+    ("return cap // self.page_bytes", "return -(-cap // self.page_bytes)"),
+    fact="a page is counted of which only a part fits",
+    question="The cap is one and a half pages. How many pages stay below it?",
+)
+known.change(
+    "exactly-one-refused",
+    ("if cap < self.page_bytes:", "if cap <= self.page_bytes:"),
+    fact="a cap of exactly one page is refused",
+    question="Does a page of 1,536 bytes fit into 1,536 bytes?",
+)
+known.change(
+    "no-page-is-an-answer",
+    ("if cap < self.page_bytes:", "if False:"),
+    fact="a cap into which no page fits gives 0 pages, and nobody is told",
+    question="Who finds out, and when, that a server has no page at all?",
+)
+known.change(
+    "full-pages-waste-a-page",
+    ("-length % self.page", "self.page - length % self.page"),
+    fact="a request whose last page is full wastes a whole page",
+    question="Eight tokens are in pages of four. How many places are empty?",
+)
+known.change(
+    "what-is-used-of-the-last-page",
+    ("-length % self.page", "length % self.page"),
+    fact="what the last page holds is counted, and not what is empty of it",
+    question="Five tokens are in pages of four. Which of the places of the last page are wasted?",
+)
+known.change(
+    "waste-of-the-sum",
+    ("sum(-length % self.page for length in lengths)", "(-sum(lengths) % self.page)"),
+    fact="the requests are counted as one, as if they shared their last pages",
+    question="Whose tokens may stand in the last page of a request?",
+)
+known.change(
+    "waste-in-tokens",
+    ("for length in lengths) * self.token_bytes", "for length in lengths)"),
+    fact="the waste of pages is counted in places, and not in bytes",
+    question="Which unit does the docstring of waste name?",
+)
+known.change(
+    "reserved-waste-in-tokens",
+    ("return empty * self.token_bytes", "return empty"),
+    fact="the waste of reserved arrays is counted in places, and not in bytes",
+    question="Which unit does the docstring of reserved_waste name?",
+)
+known.change(
+    "all-that-is-reserved",
+    ("empty += longest - length", "empty += longest"),
+    fact="all that is reserved is counted, also what holds tokens",
+    question="A request has 24 tokens, and there is room for 24. What is wasted?",
+)
+known.change(
+    "longer-is-taken",
+    ("if length > longest:", "if False:"),
+    fact="a request that is longer than its array makes the waste smaller",
+    question="How many places are empty in an array that is too short?",
+)
+
+
+@known.accepted("place-by-place")
+class PlaceByPlace:
+    def __init__(self, config, page, dtype=mx.float32):
+        one = mx.zeros((config.num_key_value_heads, config.head_dim), dtype)
+        self.page, self.token_bytes = page, 2 * config.num_hidden_layers * one.nbytes
+        self.page_bytes = page * self.token_bytes
+
+    def pages_within(self, cap):
+        pages = 0
+        while (pages + 1) * self.page_bytes <= cap:
+            pages += 1
+        if not pages:
+            raise ValueError(f"{self.page_bytes} bytes for a page, and {cap} in all")
+        return pages
+
+    def waste(self, lengths):
+        return sum((-(-n // self.page) * self.page - n) * self.token_bytes for n in lengths)
+
+    def reserved_waste(self, lengths, longest):
+        lengths = list(lengths)
+        if max(lengths, default=0) > longest:
+            raise ValueError(f"{max(lengths)} tokens in {longest} places")
+        return (longest * len(lengths) - sum(lengths)) * self.token_bytes

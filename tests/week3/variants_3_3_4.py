@@ -1,0 +1,161 @@
+"""Known programs of task 3.3.4, preemption."""
+
+from tests.week3.played import numbers, play_preemption
+from tiny_llm_solution.serving.scheduler import Scheduler, Step
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("3.3.4")
+
+
+def played(program, places, read, *script):
+    return numbers(play_preemption(Scheduler, program, Step, places, read, script))
+
+
+@known.probe()
+def preemption_not_needed(program):
+    return played(program, 20, [5, 4, 3], ("room", 0, 2), ("room", 2, 3))
+
+
+@known.probe()
+def preemption_of_one(program):
+    return played(program, 12, [5, 4, 3], ("room", 0, 1))
+
+
+@known.probe()
+def preemption_of_the_youngest_and_not_the_longest(program):
+    return played(program, 18, [5, 9, 4], ("room", 0, 3))
+
+
+@known.probe()
+def preemption_of_several(program):
+    return played(program, 14, [5, 4, 3, 2], ("room", 0, 4))
+
+
+@known.probe()
+def preemption_of_oneself(program):
+    return played(program, 12, [5, 4, 3], ("room", 2, 1))
+
+
+@known.probe()
+def preemption_of_oneself_at_last(program):
+    return played(program, 14, [5, 4, 3, 2], ("room", 1, 7))
+
+
+@known.probe()
+def preemption_of_one_that_has_written(program):
+    return played(program, 27, [9, 8, 10], ("room", 1, 2))
+
+
+known.not_timed("a few calls of the memory")
+
+known.change(
+    "the-oldest-goes",
+    ("self.running.pop()", "self.running.pop(0)"),
+    fact="the oldest request goes, and not the youngest",
+    question="If the oldest always goes, which request is certain to come to an end?",
+)
+known.change(
+    "the-longest-goes",
+    (
+        "youngest = self.running.pop()",
+        """
+        youngest = max(self.running, key=lambda one: one.read)
+        self.running.remove(youngest)
+        """,
+    ),
+    fact="whoever has read most goes, and not the youngest",
+    question="Who has most to read anew?",
+)
+known.change(
+    "whoever-asks-goes",
+    (
+        "youngest = self.running.pop()",
+        """
+        youngest = chunk.request
+        self.running.remove(youngest)
+        """,
+    ),
+    fact="the request that needs room goes itself",
+    question="The oldest request needs a page. If it goes itself, who moves on?",
+)
+known.change(
+    "an-older-one-for-a-younger",
+    (
+        "youngest = self.running.pop()",
+        """
+        others = [one for one in self.running if one is not chunk.request]
+        youngest = others[-1] if others else chunk.request
+        self.running.remove(youngest)
+        """,
+    ),
+    fact="the request that needs room is spared, and an older one goes for it",
+    question="The youngest request needs a page. Who should wait for whom?",
+)
+known.change(
+    "one-is-enough",
+    ("if youngest is chunk.request:\n    return False", "return youngest is not chunk.request"),
+    fact="after one request has gone, there is said to be room",
+    question="The youngest gave back one page, and two are needed. What now?",
+)
+known.change(
+    "nobody-goes",
+    ("youngest = self.running.pop()", "return False\nyoungest = self.running.pop()"),
+    fact="where there is no room nobody goes, and everyone waits for the others",
+    question="All pages are taken, and every request needs one more. What happens in the next step?",
+)
+known.change(
+    "memory-kept",
+    ("self.memory.release(youngest)", "pass"),
+    fact="whoever is put back keeps its room in memory",
+    question="What has been won by putting a request back?",
+)
+known.change(
+    "read-kept",
+    ("youngest.read = 0", "pass"),
+    fact="whoever is put back counts as read what is in memory no more",
+    question="Its pages are somebody else's now. How many of its tokens are in memory?",
+)
+known.change(
+    "output-thrown-away",
+    ("youngest.read = 0", "youngest.read = 0\nyoungest.output.clear()"),
+    fact="whoever is put back loses the text that it has written",
+    question="Somebody has read the first words of that text already. Must they be written again?",
+)
+known.change(
+    "last-in-the-queue",
+    ("self.waiting.put_back(youngest)", "self.waiting.add(youngest)"),
+    fact="whoever is put back waits behind those who came later",
+    question="Ten requests wait, which all came later. When is it its turn again?",
+)
+known.change(
+    "nowhere-to-be-found",
+    ("self.waiting.put_back(youngest)", "pass"),
+    fact="whoever is put back neither runs nor waits",
+    question="Where will the scheduler find the request again?",
+)
+known.change(
+    "not-told",
+    ("step.preempted.append(youngest)", "pass"),
+    fact="the step does not say who was put back",
+    question="What does the docstring say of step?",
+)
+known.change(
+    "room-for-who-has-gone",
+    ("if youngest is chunk.request:\n    return False", "if youngest is chunk.request:\n    return True"),
+    fact="if the chunk's own request is put back, there is said to be room for it",
+    question="Its pages are given back. Where should its chunk be written?",
+)
+
+
+@known.accepted("one-at-a-time")
+def one_at_a_time(self, chunk, step):
+    if self.memory.reserve(chunk.request, len(chunk.tokens)):
+        return True
+    youngest = max(self.running, key=lambda one: one.number)
+    self.running = [one for one in self.running if one is not youngest]
+    step.preempted += [youngest]
+    self.memory.release(youngest)
+    youngest.read = 0
+    self.waiting.put_back(youngest)
+    return youngest is not chunk.request and one_at_a_time(self, chunk, step)
