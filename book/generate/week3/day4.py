@@ -12,8 +12,8 @@ from tiny_llm_course.dev.book.parts import Parts, present
 TOKENS, OTHERS = SENTENCE.split(), SENTENCES[2].split()[:7]
 PAGE, PAGES = 2, 8
 TABLE, OTHER_TABLE = (6, 1, 3), (2, 0, 5, 7)  # of the sentence, of another request's
-CELL, HEIGHT, SLOT = 22.0, 30.0, 88.0  # pixels
-NUMBERS, TURNS, POOL = 56.0, 86.0, 182.0  # how far right the table's numbers, the arrows' bends and the pool begin
+CELL, HEIGHT, SLOT = 22.0, 30.0, 86.0  # pixels
+NUMBERS, TURNS, POOL = 56.0, 84.0, 178.0  # how far right the table's numbers, the arrows' bends and the pool begin
 
 
 def generated_parts(course: Course) -> Parts:
