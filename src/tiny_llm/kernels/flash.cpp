@@ -11,6 +11,7 @@
 
 #include "lanes.h"
 #include "pool.h"
+#include "softmax.h"
 
 constexpr int QUERIES = 24;  // tokens in a block; each brings all heads that read the same keys
 constexpr int KEYS = 96;     // in a block: with their values they stay in the cache while all queries go past
@@ -47,20 +48,6 @@ static void compare_block(const float* queries, int rows, const float* keys, int
   }
   for (; k < n; ++k)
     for (int r = 0; r < rows; ++r) compare<1, 1>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);
-}
-
-/// Puts exp(score - largest) in the place of n scores, and returns their sum.
-static float weigh(float* scores, int n, float largest) {
-  Floats totals{};
-  int i = 0;
-  for (; i + LANES <= n; i += LANES) {
-    const Floats e = exp(load(scores + i) - largest);
-    store(scores + i, e);
-    totals += e;
-  }
-  float total = sum(totals);
-  for (; i < n; ++i) total += scores[i] = std::exp(scores[i] - largest);
-  return total;
 }
 
 /// Adds n values, each with its weight, to ROWS rows: so much of them as COLUMNS registers hold.

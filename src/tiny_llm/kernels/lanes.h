@@ -32,10 +32,13 @@ inline Floats load(const float* from) { return load<Floats>(from); }
 
 inline void store(float* to, Floats v) { std::memcpy(to, &v, sizeof v); }
 
-/// Asks memory for n numbers that are 2 KiB further on: whoever reads these now comes there soon.
-inline void ask_ahead(const float* numbers, int n) {
-  for (int i = 0; i < n; i += 16) __builtin_prefetch(numbers + i + 512);  // 16 in a cache line
+/// Asks memory for n numbers that are read soon, and does not wait for them.
+inline void ask_for(const float* numbers, int n) {
+  for (int i = 0; i < n; i += 16) __builtin_prefetch(numbers + i);  // 16 in a cache line
 }
+
+/// Asks memory for n numbers that are 2 KiB further on: whoever reads these now comes there soon.
+inline void ask_ahead(const float* numbers, int n) { ask_for(numbers + 512, n); }
 
 /// The same number in each lane.
 inline Floats all(float number) { return number - Floats{}; }

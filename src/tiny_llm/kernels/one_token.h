@@ -1,0 +1,27 @@
+// --- given
+// What attention of one token does with each key and each value, a few of them at a time.
+#pragma once
+#include "lanes.h"
+
+/// The products of a query with N keys, one after another in memory: N sums grow side by side, and none waits.
+template <int N>
+inline void compare(const float* query, const float* keys, int dims, float scale, float* scores) {
+  Floats sums[N] = {};
+  int d = 0;
+  for (; d + LANES <= dims; d += LANES)
+    for (int n = 0; n < N; ++n) sums[n] += load(query + d) * load(keys + n * dims + d);
+  for (int n = 0; n < N; ++n) scores[n] = scale * (sum(sums[n]) + dot(query + d, keys + n * dims + d, dims - d));
+}
+
+/// Adds N values, each with its weight, to what a head has seen so far, which is read and written once for all N.
+template <int N>
+inline void gather(const float* weights, const float* values, int dims, float* seen) {
+  int d = 0;
+  for (; d + LANES <= dims; d += LANES) {
+    Floats sum = load(seen + d);
+    for (int n = 0; n < N; ++n) sum += weights[n] * load(values + n * dims + d);
+    store(seen + d, sum);
+  }
+  for (; d < dims; ++d)
+    for (int n = 0; n < N; ++n) seen[d] += weights[n] * values[n * dims + d];
+}

@@ -1,0 +1,104 @@
+// Attention of many tokens, block by block, straight from the pages: flash.cpp, where each key has a place of its own.
+//
+// A block of keys is that of flash.cpp, however many pages it is made of. One list says where they are; it does for
+// the values, too.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "lanes.h"
+#include "pool.h"
+#include "softmax.h"
+
+constexpr int QUERIES = 24;  // tokens in a block; each brings all heads that read the same keys
+constexpr int KEYS = 96;     // in a block: with their values they stay in the cache while all queries go past
+
+/// ROWS queries times N keys: ROWS * N sums grow side by side, and each number that is loaded meets several others.
+template <int ROWS, int N>
+static inline void compare(const float* queries, const float* keys, const int64_t* places, int dims, float* scores) {
+  Floats sums[ROWS][N] = {};
+  int d = 0;
+  for (; d + LANES <= dims; d += LANES) {
+    Floats part[ROWS];
+    for (int r = 0; r < ROWS; ++r) part[r] = load(queries + r * dims + d);
+    for (int n = 0; n < N; ++n) {
+      const Floats key = load(keys + places[n] + d);
+      for (int r = 0; r < ROWS; ++r) sums[r][n] += part[r] * key;
+    }
+  }
+  for (int r = 0; r < ROWS; ++r)
+    for (int n = 0; n < N; ++n) {
+      float score = sum(sums[r][n]);
+      for (int rest = d; rest < dims; ++rest) score += queries[r * dims + rest] * keys[places[n] + rest];
+      scores[r * KEYS + n] = score;
+    }
+}
+
+/// The scores of a block, rows x KEYS, of which n of each row are written. Key k is at keys + places[k].
+static void compare_block(const float* queries, int rows, const float* keys, const int64_t* places, int n, int dims,
+                          float* scores) {
+  int k = 0;
+  for (; k + 3 <= n; k += 3) {
+    int r = 0;
+    for (; r + 4 <= rows; r += 4) compare<4, 3>(queries + r * dims, keys, places + k, dims, scores + r * KEYS + k);
+    for (; r < rows; ++r) compare<1, 3>(queries + r * dims, keys, places + k, dims, scores + r * KEYS + k);
+  }
+  for (; k < n; ++k)
+    for (int r = 0; r < rows; ++r) compare<1, 1>(queries + r * dims, keys, places + k, dims, scores + r * KEYS + k);
+}
+
+/// Adds n values, each with its weight, to ROWS rows: so much of them as COLUMNS registers hold.
+template <int ROWS, int COLUMNS>
+static inline void gather(const float* weights, const float* values, const int64_t* places, int n, int dims,
+                          float* seen) {
+  Floats sums[ROWS][COLUMNS];
+  for (int r = 0; r < ROWS; ++r)
+    for (int c = 0; c < COLUMNS; ++c) sums[r][c] = load(seen + r * dims + c * LANES);
+  for (int k = 0; k < n; ++k) {
+    Floats value[COLUMNS];
+    for (int c = 0; c < COLUMNS; ++c) value[c] = load(values + places[k] + c * LANES);
+    for (int r = 0; r < ROWS; ++r) {
+      const Floats weight = all(weights[r * KEYS + k]);
+      for (int c = 0; c < COLUMNS; ++c) sums[r][c] += weight * value[c];
+    }
+  }
+  for (int r = 0; r < ROWS; ++r)
+    for (int c = 0; c < COLUMNS; ++c) store(seen + r * dims + c * LANES, sums[r][c]);
+}
+
+/// Adds the n values of a block to what each row has seen, rows x dims. Value k is at values + places[k].
+static void gather_block(const float* weights, int rows, const float* values, const int64_t* places, int n, int dims,
+                         float* seen) {
+  int d = 0;
+  // A single token has few rows: registers are free for more of each value, and it is read in fewer, longer pieces.
+  for (; rows < 6 && d + 8 * LANES <= dims; d += 8 * LANES)
+    for (int r = 0; r < rows; ++r)
+      gather<1, 8>(weights + r * KEYS, values + d, places, n, dims, seen + r * dims + d);
+  for (; d + 2 * LANES <= dims; d += 2 * LANES) {
+    int r = 0;
+    for (; r + 6 <= rows; r += 6)
+      gather<6, 2>(weights + r * KEYS, values + d, places, n, dims, seen + r * dims + d);
+    for (; r < rows; ++r) gather<1, 2>(weights + r * KEYS, values + d, places, n, dims, seen + r * dims + d);
+  }
+  for (int r = 0; r < rows; ++r)
+    for (int k = 0; k < n; ++k)
+      for (int rest = d; rest < dims; ++rest)
+        seen[r * dims + rest] += weights[r * KEYS + k] * values[places[k] + rest];
+}
+
+/// softmax(queries . keys * scale) . values for the last `length` of a request's `tokens` tokens, each of which sees
+/// those up to itself.
+///
+/// queries and attended: length x heads x dims; query head h reads the keys and values of h / (heads / kv_heads). keys
+/// and values: pages x kv_heads x page x dims, of all requests. table: where this request's pages are, in order; its
+/// token s is in page table[s / page] at s % page. What stands behind its `tokens` tokens is not looked at.
+extern "C" void paged_flash(const float* queries, const float* keys, const float* values, const int* table,
+                            float* attended, int heads, int kv_heads, int dims, int page, int length, int tokens,
+                            float scale) {
+  // --- your code: paged_flash
+  throw std::runtime_error("3.4.3 A prompt, over pages, in C++");
+  // --- end
+}

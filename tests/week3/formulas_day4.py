@@ -1,0 +1,68 @@
+"""Day 4: keys and values in pages of a pool, and in NumPy float64 what attention makes of them."""
+
+import math
+
+import mlx.core as mx
+import numpy as np
+from tests.week2.formulas_day7 import kernel64
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.rounding import Array64, Round, exact
+
+
+def paged64(
+    query: Array64,
+    keys: Array64,
+    values: Array64,
+    table: list[int],
+    tokens: int,
+    scale: float | None = None,
+    *,
+    r: Round = exact,
+) -> Array64:
+    """Causal attention of the last L tokens, L x H x D, after all of the request's pages were put side by side."""
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    return kernel64(query, *(side_by_side(pool, table, tokens) for pool in (keys, values)), scale, r=r)
+
+
+def group64(
+    queries: Array64,
+    keys: Array64,
+    values: Array64,
+    table: list[int],
+    tokens: int,
+    kv_head: int,
+    scale: float,
+    *,
+    r: Round = exact,
+) -> Array64:
+    """The same for one token and the heads that read one key-value head, G x D."""
+    own = (pool[:, kv_head : kv_head + 1] for pool in (keys, values))
+    attended: Array64 = paged64(queries[None], *own, table, tokens, scale, r=r)[0]
+    return attended
+
+
+def side_by_side(pool: Array64, table: list[int], tokens: int) -> Array64:
+    """A request's tokens, H_kv x tokens x D, of a pool, pages x H_kv x page x D."""
+    pages = np.swapaxes(pool[table], 0, 1)  # H_kv x P x page x D
+    return pages.reshape(pages.shape[0], -1, pages.shape[-1])[:, :tokens]
+
+
+def pooled(seed, tokens, page, kv_heads=2, dims=8, dtype=mx.float32, others=3, spare=0):
+    """Keys and values, pages x H_kv x page x D, and a table for so many tokens, in no order.
+
+    Of the pool's pages `others` are not the request's. The table has `spare` pages that no token has come to yet.
+    """
+    count = math.ceil(tokens / page) + spare
+    table = np.random.default_rng(seed).permutation(count + others)[:count].tolist()
+    draw, shape = normals(seed + 1, dtype), (count + others, kv_heads, page, dims)
+    return draw(*shape), draw(*shape), table
+
+
+def of_others(pool: mx.array, table: list[int], tokens: int) -> mx.array:
+    """Where in a pool no token of the request is: pages x 1 x page x 1, True there."""
+    pages, _, page, _ = pool.shape
+    free = np.ones((pages, 1, page, 1), bool)
+    for token in range(tokens):
+        free[table[token // page], 0, token % page] = False
+    return mx.array(free)

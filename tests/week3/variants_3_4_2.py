@@ -1,0 +1,206 @@
+"""Known programs of task 3.4.2, attention of one token over pages, in C++."""
+
+import mlx.core as mx
+import numpy as np
+from tests.week3.formulas_day4 import group64, of_others, pooled
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("3.4.2")
+
+
+def attended(program, seed, tokens, page, group=3, kv_heads=2, kv_head=1, scale=0.3, spare=0, dims=16):
+    keys, values, table = pooled(seed, tokens, page, kv_heads, dims, spare=spare)
+    return program(normals(seed + 2)(group, dims), keys, values, table, tokens, kv_head, scale)
+
+
+@known.probe()
+def attend_whole_pages(program):
+    return attended(program, 1, 12, 4)
+
+
+@known.probe()
+def attend_part_of_a_page(program):
+    return attended(program, 2, 10, 4)
+
+
+@known.probe()
+def attend_one_page(program):
+    return attended(program, 3, 5, 8)
+
+
+@known.probe()
+def attend_room_to_spare(program):
+    return attended(program, 4, 13, 4, spare=2)
+
+
+@known.probe()
+def attend_one_kv_head(program):
+    return attended(program, 5, 10, 4, kv_heads=1, kv_head=0)
+
+
+@known.probe()
+def attend_first_kv_head(program):
+    return attended(program, 6, 12, 4, kv_head=0)
+
+
+@known.probe()
+def attend_one_head(program):
+    return attended(program, 7, 12, 4, group=1)
+
+
+@known.probe()
+def attend_one_head_part_of_a_page(program):
+    return attended(program, 8, 9, 4, group=1)
+
+
+@known.probe()
+def attend_scale_of_one(program):
+    return attended(program, 9, 11, 4, scale=1.0)
+
+
+@known.probe()
+def attend_first_page(program):
+    """Page 0 of the pool is the request's only one."""
+    keys, values, _ = pooled(10, 4, 4, 1, 16)
+    return program(normals(12)(2, 16), keys, values, [0], 4, 0, 0.3)
+
+
+@known.probe()
+def attend_nan_behind(program):
+    keys, values, table = pooled(13, 12, 4, 2, 16, spare=1)
+    free = of_others(keys, table, 12)
+    given = (mx.where(free, mx.nan, pool) for pool in (keys, values))
+    return program(normals(15)(3, 16), *given, table, 12, 1, 0.3)
+
+
+PLACE = "(int64_t(table[i]) * kv_heads + kv_head) * page * dims"
+SCORES = """
+  const int first = i * page, n = std::min(page, tokens - first);
+  const int64_t own = place(i), next = place(std::min(i + 1, pages - 1));
+  compare_page(queries, group, keys + own, keys + next, n, dims, scale, &scores[first], tokens);
+"""
+VALUES = """
+  const int first = i * page, n = std::min(page, tokens - first);
+  const int64_t own = place(i), next = place(std::min(i + 1, pages - 1));
+  gather_page(&scores[first], tokens, group, values + own, values + next, n, dims, attended);
+"""
+SOFTMAX = "for (int h = 0; h < group; ++h) softmax(&scores[h * int64_t(tokens)], tokens);"
+
+
+def both(old, new):
+    """A change that belongs into the loop over keys and that over values."""
+    return (SCORES, SCORES.replace(old, new)), (VALUES, VALUES.replace(old, new))
+
+
+known.change(
+    "table-ignored",
+    ("table[i]", "i"),
+    fact="the first pages of the pool are read, in its own order, and not those of the table",
+    question="With the table [6, 1, 3], where is token 0?",
+)
+known.change(
+    "page-without-heads",
+    (PLACE, "(int64_t(table[i]) + kv_head) * page * dims"),
+    fact="two pages of the pool lie page * dims numbers apart, as if there were one key-value head",
+    question="How many numbers does a page hold, of all its heads?",
+)
+known.change(
+    "head-0-of-the-page",
+    (PLACE, "int64_t(table[i]) * kv_heads * page * dims"),
+    fact="the keys and values of key-value head 0 are read, whichever is asked for",
+    question="What lies between the beginning of a page and its key-value head 1?",
+)
+known.change(
+    "head-by-head",
+    (PLACE, "(int64_t(table[i]) * kv_heads * page + kv_head) * dims"),
+    fact="key-value head h begins h tokens behind the beginning of its page",
+    question="A page is kv_heads x page x dims. How many numbers are between two of its heads?",
+)
+known.change(
+    "full-pages-only",
+    ("(tokens + page - 1) / page", "tokens / page"),
+    fact="a last page that is not full is left out, and its tokens' scores stay 0",
+    question="Ten tokens in pages of four: how many pages are there?",
+)
+known.change(
+    "last-page-whole",
+    *both("std::min(page, tokens - first)", "page"),
+    fact="the last page is read to its end",
+    question="Ten tokens in pages of four: how many of the third page are the request's?",
+)
+known.change(
+    "a-page-too-far",
+    *both("place(std::min(i + 1, pages - 1))", "place(i + 1)"),
+    fact="the table is asked for the page behind the last one",
+    question="Which entry of the table does the last page of a request have behind it?",
+)
+known.change(
+    "values-of-the-next-page",
+    (VALUES, VALUES.replace("values + own, values + next", "values + next, values + own")),
+    fact="keys meet the values of the page behind theirs",
+    question="In which page is the value of a token whose key is in page table[i]?",
+)
+known.change(
+    "values-without-table",
+    (VALUES, VALUES.replace("values + own", "values + (int64_t(i) * kv_heads + kv_head) * page * dims")),
+    fact="the keys are looked up in the table, and the values are not",
+    question="Where is the value of a token, if its key is in page 6 of the pool?",
+)
+known.change(
+    "keys-in-place-of-values",
+    (VALUES, VALUES.replace("values + own, values + next", "keys + own, keys + next")),
+    fact="the keys are added up, and not the values",
+    question="Which of the two does a weight belong to once it is known?",
+)
+known.change(
+    "one-softmax-for-all-heads",
+    (SOFTMAX, "softmax(scores.data(), group * tokens);"),
+    fact="one softmax is taken over the scores of all heads",
+    question="What do the weights of one head add up to?",
+)
+known.change(
+    "softmax-of-each-page",
+    (
+        SOFTMAX,
+        "for (int h = 0; h < group; ++h)\n"
+        "  for (int i = 0; i < pages; ++i)\n"
+        "    softmax(&scores[h * int64_t(tokens) + i * page], std::min(page, tokens - i * page));",
+    ),
+    fact="each page has a softmax of its own, and the pages are added up",
+    question="What do the weights of one head add up to, over all pages?",
+)
+known.change(
+    "no-softmax",
+    (SOFTMAX, ""),
+    fact="the scores are the weights, without a softmax",
+    question="What do the weights of one head add up to?",
+)
+known.change(
+    "no-scale",
+    (SCORES, SCORES.replace("dims, scale,", "dims, 1,")),
+    fact="the scale is left out",
+    question="By what is a score multiplied before the softmax?",
+)
+known.accepted_change(
+    "nothing is asked for before it is read",
+    *both("place(std::min(i + 1, pages - 1))", "own"),
+)
+known.accepted_change(
+    "values from the last page to the first",
+    (VALUES, VALUES.replace("i * page,", "(pages - 1 - i) * page,").replace("place(i)", "place(pages - 1 - i)")),
+)
+
+
+@known.accepted("by NumPy")
+def by_numpy(queries, keys, values, table, tokens, kv_head, scale):
+    arrays = (np.array(each, np.float64) for each in (queries, keys, values))
+    return mx.array(group64(*arrays, table, tokens, kv_head, scale).astype(np.float32))
+
+
+@known.sized("4 heads of 128 that share keys, 4,096 tokens in pages of 16")
+def timed(program):
+    keys, values, table = pooled(1, 4096, 16, 2, 128)
+    queries = normals(2)(4, 128)
+    return lambda: program(queries, keys, values, table, 4096, 1, 0.088)

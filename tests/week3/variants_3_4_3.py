@@ -1,0 +1,203 @@
+"""Known programs of task 3.4.3, attention of a prompt over pages, in C++."""
+
+import mlx.core as mx
+import numpy as np
+from tests.week3.formulas_day4 import paged64, pooled
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("3.4.3")
+
+
+def attended(program, seed, length, tokens, page, heads=4, kv_heads=2, scale=0.4, spare=0):
+    keys, values, table = pooled(seed, tokens, page, kv_heads, spare=spare)
+    return program(normals(seed + 2)(length, heads, 8), keys, values, table, tokens, scale)
+
+
+@known.probe()
+def flash_decode(program):
+    return attended(program, 1, 1, 70, 16)
+
+
+@known.probe()
+def flash_decode_of_blocks(program):
+    return attended(program, 2, 1, 290, 16)
+
+
+@known.probe()
+def flash_odd_pages(program):
+    """A block begins within a page."""
+    return attended(program, 3, 1, 150, 20)
+
+
+@known.probe()
+def flash_one_page(program):
+    return attended(program, 4, 3, 20, 32)
+
+
+@known.probe()
+def flash_long_page(program):
+    return attended(program, 5, 1, 180, 200)
+
+
+@known.probe()
+def flash_prefill(program):
+    return attended(program, 6, 24, 24, 8)
+
+
+@known.probe()
+def flash_prefill_of_blocks(program):
+    return attended(program, 7, 50, 110, 16)
+
+
+@known.probe()
+def flash_no_group(program):
+    return attended(program, 8, 25, 25, 8, 3, 3)
+
+
+@known.probe()
+def flash_one_head(program):
+    return attended(program, 9, 5, 60, 16, 1, 1)
+
+
+@known.probe()
+def flash_pages_of_one(program):
+    return attended(program, 10, 1, 10, 1, 2, 1)
+
+
+@known.probe()
+def flash_scale_of_one(program):
+    return attended(program, 11, 24, 30, 16, scale=1.0)
+
+
+@known.probe()
+def flash_first_page(program):
+    """Page 0 of the pool is the request's only one."""
+    keys, values, _ = pooled(12, 12, 12, 1)
+    return program(normals(14)(3, 2, 8), keys, values, [0], 12, 0.4)
+
+
+ROW = "(int64_t(table[s / page]) * kv_heads + head) * page + in_page"
+PLACES = "std::vector<int64_t> places(KEYS);"
+
+known.change(
+    "table-ignored",
+    ("table[s / page]", "s / page"),
+    fact="the first pages of the pool are read, in its own order, and not those of the table",
+    question="With the table [6, 1, 3], where is token 0?",
+)
+known.change(
+    "page-without-heads",
+    (ROW, "(int64_t(table[s / page]) + head) * page + in_page"),
+    fact="two pages of the pool lie page * dims numbers apart, as if there were one key-value head",
+    question="How many numbers does a page hold, of all its heads?",
+)
+known.change(
+    "head-0-of-the-page",
+    (ROW, "int64_t(table[s / page]) * kv_heads * page + in_page"),
+    fact="all heads read the keys and values of key-value head 0",
+    question="What lies between the beginning of a page and its key-value head 1?",
+)
+known.change(
+    "block-at-a-page's-beginning",
+    ("in_page = s % page", "in_page = 0"),
+    fact="each block of keys is taken to begin where a page begins",
+    question="Pages of 20 and blocks of 96: how far in its page is the first key of the second block?",
+)
+known.change(
+    "over-the-page's-end",
+    ("j < page - in_page && k < n", "j < page && k < n"),
+    fact="a whole page is read from the middle of one on, into what lies behind it in the pool",
+    question="Token s is at s % page. How many tokens of its page are left, itself among them?",
+)
+known.change(
+    "one-page-for-a-block",
+    ("j < page - in_page && k < n", "k < n"),
+    fact="all keys of a block are read one behind the other, from its first one's page on",
+    question="Behind a page of the pool lies another one. Whose is it?",
+)
+known.change(
+    "keys-in-place-of-values",
+    ("gather_block(scores.data(), rows, values,", "gather_block(scores.data(), rows, keys,"),
+    fact="the keys are added up, and not the values",
+    question="Which of the two does a weight belong to once it is known?",
+)
+known.change(
+    "total-not-rescaled",
+    ("total[r] = total[r] * kept + weigh", "total[r] = total[r] + weigh"),
+    fact="the sum of the weights so far stays as it is when the largest score grows",
+    question="Relative to which score are the weights whose sum is in `total`?",
+)
+known.change(
+    "last-block-only",
+    ("largest[r] = higher;", ""),
+    fact="only the last block that a query sees counts, since its largest score is not kept",
+    question="What is `largest[r]` when the second block comes?",
+)
+known.change(
+    "next-key-too",
+    ("r / group + 1 - from", "r / group + 2 - from"),
+    fact="each query sees the key behind its own, too, if its block has it",
+    question="Query 0 of a text of two tokens: how many keys does it see?",
+)
+known.change(
+    "not-itself",
+    ("r / group + 1 - from", "r / group - from"),
+    fact="a query does not see its own key",
+    question="Query 0 of a text of two tokens: how many keys does it see?",
+)
+known.change(
+    "offset-ignored",
+    ("before = tokens - length;", "before = 0;"),
+    fact="query t sees the keys 0 to t, as if there were no tokens before the first query",
+    question="One query, 70 keys: how many of them may it see?",
+)
+known.change(
+    "tile",
+    ("head * group + row % group", "row % group * kv_heads + head"),
+    fact="query head h reads key-value head h % kv_heads, as if these were dealt out in turn",
+    question="With four query heads and two key-value heads, which one should query head 1 read?",
+)
+known.change(
+    "one-list-for-all",
+    (PLACES, ""),
+    ("pool().run(", f"{PLACES}\npool().run("),
+    fact="all threads write where their keys are into the same list",
+    question="Two threads are at different pages. Whose places does a third line of code read?",
+)
+known.accepted_change(
+    "head after head",
+    ("head = i % kv_heads, first = i / kv_heads * QUERIES", "head = i / blocks, first = i % blocks * QUERIES"),
+)
+known.accepted_change(
+    "each key by itself",
+    (
+        """
+        for (int k = 0; k < n;) {
+          const int s = from + k, in_page = s % page;
+          const int64_t row = (int64_t(table[s / page]) * kv_heads + head) * page + in_page;
+          for (int j = 0; j < page - in_page && k < n; ++j) places[k++] = (row + j) * dims;
+        }
+        """,
+        """
+        for (int k = 0; k < n; ++k) {
+          const int s = from + k;
+          places[k] = ((int64_t(table[s / page]) * kv_heads + head) * page + s % page) * dims;
+        }
+        """,
+    ),
+)
+
+
+@known.accepted("by NumPy")
+def by_numpy(queries, keys, values, table, tokens, scale):
+    arrays = (np.array(each, np.float64) for each in (queries, keys, values))
+    return mx.array(paged64(*arrays, table, tokens, scale).astype(np.float32))
+
+
+@known.sized("256 tokens, 8 heads, 4 key-value heads of 64, pages of 16")
+def timed(program):
+    keys, values, table = pooled(1, 256, 16, 4, 64)
+    queries = normals(2)(256, 8, 64)
+    return lambda: program(queries, keys, values, table, 256, 0.125)
