@@ -19,7 +19,7 @@ TEXTS = (
     ("?", "That is a blue dog . It"),
 )
 SYSTEM, QUESTION, ANSWER, CHAT_PAGE = 48, 10, 12, 16  # tokens, in the picture of the chats
-WIDTH, BAR = 300.0, 16.0  # pixels
+WIDTH, BAR = 275.0, 16.0  # pixels
 
 
 def generated_parts(course: Course) -> Parts:
@@ -44,9 +44,10 @@ def tree() -> str:
             kept = growing.insert(tokens, own)
             pool.drop(own)
             found = sum(page not in own for page in kept)
-            told = f"Call {number}: <i>{text}</i> is inserted. {_pages(found)} of it were there, {_pages(len(kept) - found)} are new."
+            new = _pages(len(kept) - found)
+            told = f"Call {number}: <i>{text}</i> is inserted. Found: {_pages(found)}. New: {new}."
         else:
-            told = f"Call {number}: <i>{text}</i> is looked for, and {_pages(len(growing.match(tokens)))} are found."
+            told = f"Call {number}: <i>{text}</i> is looked for. Found: {_pages(len(growing.match(tokens)))}."
         figures.append(_picture(growing.root, words, str(number), told))
     gone = evict(growing, 3)
     told = f"Three pages are wanted: {_listed(gone)} go, in this order. {pool.free} of {pool.pages} pages are free now."
@@ -64,36 +65,36 @@ def _listed(pages: Sequence[int]) -> str:
 
 def _picture(root: Any, words: Sequence[str], name: str, caption: str) -> str:
     """Each edge below the one that it hangs from, with its tokens, its pages, and the call in which it was used."""
-    boxes, arrows, rows, described = {"root": "root"}, list[tuple[str, str]](), [["root"]], []
+    grid = [[""] * _wide(root) for _ in range(_deep(root))]
+    boxes, arrows, described = {"root": "root"}, list[tuple[str, str]](), list[str]()
 
-    def place(edge: Any, named: str, level: int) -> int:
-        """Put what hangs from an edge below it; how many columns that takes."""
-        columns = 0
+    def place(edge: Any, named: str, level: int, left: int) -> None:
+        for column in range(left, left + _wide(edge)):
+            grid[level][column] = named
         for child in edge.children.values():
-            own = f"{named} {child.pages[0]}"
-            text = " ".join(words[token] for token in child.tokens)
-            boxes[own] = f"{text}\npages {' '.join(map(str, child.pages))}, used {child.used}"
-            described.append(f"{text} in pages {' '.join(map(str, child.pages))}, used in call {child.used}")
+            text, own = " ".join(words[token] for token in child.tokens), f"{named} {child.pages[0]}"
+            pages = f"page{'s' * (len(child.pages) != 1)} {' '.join(map(str, child.pages))}"
+            boxes[own] = f"{text}\n{pages}\nused {child.used}"
+            described.append(f"{text}, {pages}, used in call {child.used}")
             arrows.append((named, own))
-            while len(rows) <= level:
-                rows.append([])
-            width = place(child, own, level + 1)
-            rows[level] += [own] * width
-            columns += width
-        if not edge.children:
-            for deeper in rows[level:]:
-                deeper.append("")
-        return columns or 1
+            place(child, own, level + 1, left)
+            left += _wide(child)
 
-    width = place(root, "root", 1)
-    rows[0] = ["root"] * width
-    while rows and not any(rows[-1]):
-        rows.pop()
-    rows = [row + [""] * (width - len(row)) for row in rows]
+    place(root, "root", 0, 0)
     canvas = Canvas()
-    flow(canvas, rows, boxes, arrows)
-    about = f"A root, and the edges {'; '.join(described)}."
+    flow(canvas, grid, boxes, arrows)
+    about = f"A root, and below it: {'; '.join(described)}."
     return canvas.figure(f"tree-3-5-{name}", "A radix tree", about, caption)
+
+
+def _wide(edge: Any) -> int:
+    """How many columns an edge takes with all that hangs from it."""
+    return max(1, sum(map(_wide, edge.children.values())))
+
+
+def _deep(edge: Any) -> int:
+    """How many rows."""
+    return 1 + max(map(_deep, edge.children.values()), default=0)
 
 
 def chats() -> str:
@@ -123,17 +124,18 @@ def chats() -> str:
         top = row * (BAR + 8)
         canvas.text(left - 8, top + FONT - 1, name, "small", "end")
         if hit:
-            canvas.rect(left, top, hit * scale, BAR, "hollow role-key")
+            canvas.rect(left, top, hit * scale, BAR, "hollow")
             canvas.text(left + hit * scale / 2, top + FONT - 2, str(hit), "small", "middle")
-        canvas.rect(left + hit * scale, top, read * scale, BAR, "fill role-query")
+        canvas.rect(left + hit * scale, top, read * scale, BAR, "fill")
         canvas.text(left + (hit + read) * scale + 6, top + FONT - 2, str(read), "small")
     level = canvas.bottom + 10
-    for at, (looks, name) in enumerate((("hollow role-key", "found"), ("fill role-query", "read"))):
+    for at, (looks, name) in enumerate((("hollow", "found"), ("fill", "read"))):
         canvas.rect(left + 90 * at, level, BAR, SMALL, looks)
         canvas.text(left + 90 * at + BAR + 6, level + SMALL - 1, name, "small")
     rows = "; ".join(f"{name}: {hit} found, {read} read" for name, hit, read in found)
     caption = (
         f"A system prompt of {SYSTEM} tokens, questions of {QUESTION}, answers of {ANSWER}, pages of {CHAT_PAGE}. Of "
-        f"{memory.asked} tokens that were asked for, {memory.hit} were found: a hit rate of {100 * memory.hit_rate:.0f} percent."
+        f"{memory.asked} tokens that were asked for, {memory.hit} were found: a hit rate of "
+        f"{100 * memory.hit_rate:.0f} percent."
     )
     return canvas.figure("chats-3-5", "What six prompts find", f"{rows}.", caption)

@@ -11,13 +11,12 @@ quiz = Quiz()
 
 @quiz.question(
     "3.5.1",
-    "A page has two tokens. The text 1 2 3 4 5 6 is in pages 0, 1 and 2, in one edge. Then 1 2 3 4 7 8 is inserted, and then "
+    "A page has two tokens. The text 1 2 3 4 5 6 is in pages 0, 1 and 2, in one edge. Then 1 2 3 4 7 8 is inserted and "
     "1 2 3 4 5 6 is looked for. Which pages come back?",
     why="The edge is cut behind page 1. Its second half hangs below the first, beside the new text, and is found.",
     mistakes={
         "tail-lost": "The second half of an edge that is cut belongs to a text that is still there.",
         "whole-edge-or-nothing": "Then nobody would share anything that is not a whole text.",
-        "first-token-names-an-edge": "1 2 3 4 is shared, and page 2 hangs below it by the name 5 6.",
     },
 )
 def pages_after_a_cut(tree: Any) -> str:
@@ -32,8 +31,8 @@ def pages_after_a_cut(tree: Any) -> str:
 
 @quiz.question(
     "3.5.2",
-    "`That is a blue` is in pages 0 and 1 of a tree, `That is a red` in pages 0 and 2, inserted in this order. Then `That is "
-    "a blue` is looked for. Two pages are wanted. Which go, in which order?",
+    "`That is a blue` is in pages 0 and 1 of a tree, `That is a red` in pages 0 and 2, inserted in this order. Then "
+    "`That is a blue` is looked for. Two pages are wanted. Which go, in which order?",
     why="`a red` has not been used for the longest time. Page 0 cannot go yet, so `a blue` follows.",
     mistakes={
         "most-recently-used-first": "What has just been found is what will be wanted next.",
@@ -57,11 +56,11 @@ def who_goes(evict: Any) -> str:
 
 @quiz.question(
     "3.5.3",
-    "A page has two tokens. A request with the prompt 1 2 3 4 has been served. The same prompt comes again. Of how many of its "
-    "tokens are keys and values found?",
+    "A page has two tokens. A request with the prompt 1 2 3 4 has been served. The same prompt comes again. How many "
+    "of its tokens are found?",
     why="Two. The last token is not looked for, and what is left of its page is no whole one.",
     mistakes={
-        "all-tokens-looked-for": "Then nothing would be left to read, and there would be no logits to draw a token from.",
+        "all-tokens-looked-for": "Then nothing would be left to read, and there would be no logits.",
         "pages-for-tokens": "One page is found, and it holds two tokens.",
         "nothing-kept-at-the-end": "The pages outlive the request: the tree holds them.",
     },
@@ -80,7 +79,7 @@ def tokens_found(memory: Any) -> str:
 
 
 @quiz.measured(
-    "The shared part of a prompt becomes eight times as long. Which of these numbers of our own run grows by less than half?",
+    "The shared part of a prompt becomes eight times as long. Which of these numbers of our own run grows least?",
     right="with cache: ms",
     why="The tokens behind the shared part are as many as before. Only their attention has more to look at.",
     mistakes={
