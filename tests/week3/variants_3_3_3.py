@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 from tests.week3.played import Shelves, numbers, play_memory, request_of
-from tiny_llm_solution.paged.pool import OutOfPages, PagePool
+from tiny_llm_solution.paged.pool import PagePool
 from tiny_llm_solution.serving.request import Chunk
 
 from tiny_llm_course.testkit.variants import Variants
@@ -183,31 +183,15 @@ known.change(
 known.change(
     "what-there-is",
     (
-        """
-        except OutOfPages:
-            return False
-        """,
-        """
-        except OutOfPages:
-            table += self.pool.take(self.pool.free)
-            return False
-        """,
+        "if missing > self.pool.free:",
+        "if missing > self.pool.free:\n    table += self.pool.take(self.pool.free)",
     ),
     fact="where there is not enough, reserve takes what there is, and says that there is no room",
     question="After a reserve that gave False, what should the pool look like?",
 )
 known.change(
     "error-let-through",
-    (
-        """
-        except OutOfPages:
-            return False
-        """,
-        """
-        except OutOfPages:
-            raise
-        """,
-    ),
+    ("if missing > self.pool.free:", "if False:"),
     fact="where there are too few pages, reserve raises and does not say False",
     question="What does Memory.reserve give when there is no room?",
 )
@@ -215,16 +199,18 @@ known.change(
     "no-room-without-a-word",
     (
         """
-        except OutOfPages:
+        if missing > self.pool.free:
             return False
+        table += self.pool.take(missing)
         """,
         """
-        except OutOfPages:
-            pass
+        if missing > self.pool.free:
+            return True
+        table += self.pool.take(missing)
         """,
     ),
     fact="reserve says that there is room also where it found none",
-    question="What does your reserve return after OutOfPages?",
+    question="What does your reserve return when there are too few pages?",
 )
 known.change(
     "shortened-and-not-given-back",
@@ -344,12 +330,11 @@ class PageByPage:
     def grown(self, request, tokens):
         table, before = self.tables[request], len(self.tables[request])
         while len(table) * self.storage.page < tokens:
-            try:
-                table.extend(self.pool.take(1))
-            except OutOfPages:
+            if not self.pool.free:
                 self.pool.drop(table[before:])
                 del table[before:]
                 return False
+            table.extend(self.pool.take(1))
         return True
 
     def reserve(self, request, count):

@@ -5,7 +5,7 @@ from typing import Protocol
 import mlx.core as mx
 
 from ..serving.request import Chunk, Request
-from .pool import OutOfPages, PagePool
+from .pool import PagePool
 
 
 class Storage(Protocol):
@@ -79,10 +79,10 @@ class PagedMemory:
             Whether there is room now. If not, nothing has changed.
         """
         table = self.tables[request]
-        try:
-            table += self.pool.take(max(0, self.pages_for(request.read + count) - len(table)))
-        except OutOfPages:
+        missing = max(0, self.pages_for(request.read + count) - len(table))
+        if missing > self.pool.free:
             return False
+        table += self.pool.take(missing)
         return True
 
     def shorten(self, request: Request, length: int) -> None:
