@@ -1,7 +1,7 @@
 """Known programs of task 3.5.1, the radix tree."""
 
 import mlx.core as mx
-from tests.week3.prefixes import Beginnings, edges_of, numbers
+from tests.week3.prefixes import edges_of, numbers
 from tiny_llm_solution.paged.pool import PagePool
 from tiny_llm_solution.prefix.edge import Edge
 
@@ -14,7 +14,8 @@ def played(program, *moves, page=2):
     """What comes of inserting, "+", and finding, "?", some texts, each by somebody who drops what he has read."""
     pool, found = PagePool(40), []
     tree = program(pool, page)
-    for what, *tokens in moves:
+    for what, *text in moves:
+        tokens = [int(token) for token in text]
         if what == "+":
             own = pool.take(len(tokens) // page)
             found += [-1, *tree.insert(tokens, own)]
@@ -150,11 +151,12 @@ known.change(
         "child := next((one for name, one in edge.children.items() if name[: len(text[0])] == text[0]), None)",
     ),
     fact="a page is found by a text that has only its first tokens",
-    question="A page has two tokens, and the text ends with the first of them. Whose key is in the page's second place?",
+    question="A page has two tokens, and the text ends with the first of them. Whose key is in its second place?",
 )
 known.change(
     "first-token-names-an-edge",
     ("edge.children.get(text[0])", "edge.children.get(text[0][:1])"),
+    ("alike = _alike(text, self._by_page(child.tokens))", "alike = max(1, _alike(text, self._by_page(child.tokens)))"),
     ("last.children[tuple(rest[: self.page])]", "last.children[tuple(rest[:1])]"),
     ("tuple(rest.tokens[: self.page])", "tuple(rest.tokens[:1])"),
     fact="an edge is found by its first token alone",
@@ -171,7 +173,7 @@ known.change(
     ("if alike < len(child.pages):", "if False:"),
     ("found += child.pages", "found += child.pages[:alike]"),
     fact="an edge stays whole, and what parts from it hangs behind its end",
-    question="Two texts part in the middle of an edge. Behind which tokens does the second one go on, and where does it hang?",
+    question="Two texts part in the middle of an edge. Where does the second one hang?",
 )
 known.change(
     "tail-lost",
@@ -187,7 +189,7 @@ known.change(
         "edge.children[tuple(rest.tokens[: self.page])] = rest",
     ),
     fact="the children of an edge that is cut stay with its first half",
-    question="A text goes on where an edge ends. The edge is cut in its middle: behind which half does that text go on?",
+    question="A text goes on where an edge ends. The edge is cut: behind which half does that text go on?",
 )
 known.change(
     "children-lost",
@@ -246,7 +248,7 @@ known.change(
         """,
     ),
     fact="a match that ends within an edge leaves it whole, and all of it counts as used",
-    question="A match ends in the middle of an edge. How will it be known which of its pages were used, and which were not?",
+    question="A match ends in the middle of an edge. How is it known which of its pages were used?",
 )
 known.change(
     "new-pages-not-held",
@@ -270,7 +272,7 @@ known.change(
     "gives-what-it-was-given",
     ("return found + new", "return list(pages)"),
     fact="insert gives the pages that it was given, also where the tree has others",
-    question="The tokens are in page 4 of the tree already, and come in page 7. Which of them will the next match find?",
+    question="The tokens are in page 4 of the tree already, and come in page 7. Which will the next match find?",
 )
 known.change(
     "gives-the-new-alone",

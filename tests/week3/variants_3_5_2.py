@@ -142,7 +142,7 @@ known.change(
         "while edge.pages and len(gone) < count:",
     ),
     fact="nobody asks about the holders of an edge's pages, but of its last one",
-    question="A request holds the first two pages of an edge of three. Which of them does the last one's count tell about?",
+    question="A request holds the first two pages of an edge of three. What does the last one's count say?",
 )
 known.change(
     "inner-edges-too",

@@ -191,7 +191,7 @@ known.change(
     "held-for-ever-if-refused",
     ("self.pool.drop(found)", "pass"),
     fact="a request that is not let in goes on holding what was found for it",
-    question="A request has to wait, and is asked again at every step. How many holders has the first page of its prompt?",
+    question="A request waits, and is asked again at every step. How many holders has the first page of its prompt?",
 )
 known.change(
     "unread-pages-kept",
@@ -292,8 +292,12 @@ known.change(
 known.change(
     "refused-are-counted",
     (
-        "found = self.tree.match(request.tokens(0, request.length - 1))",
-        "found = self.tree.match(request.tokens(0, request.length - 1))\nself.asked += request.length\nself.hit += len(found) * self.storage.page",
+        "needed = self.pages_for(request.length) - len(found)",
+        """
+        needed = self.pages_for(request.length) - len(found)
+        self.asked += request.length
+        self.hit += len(found) * self.storage.page
+        """,
     ),
     (
         """

@@ -1,0 +1,60 @@
+"""How long a request waits for its first token: its prompt read whole, or behind a beginning that the cache has."""
+
+from collections.abc import Callable
+from itertools import count
+
+import mlx.core as mx
+
+from tiny_llm.config import ModelConfig
+from tiny_llm.paged.memory import PagedMemory
+from tiny_llm.paged.storage import PagedArrays
+from tiny_llm.prefix.memory import PrefixMemory
+from tiny_llm.serving.ragged import RaggedModel
+from tiny_llm.serving.request import Request
+from tiny_llm.serving.scheduler import Scheduler
+from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.engine.engine import find_model
+from tiny_llm_course.measuring.clock import Table, seconds
+
+# What the book draws of the table.
+CHART = ("lines", "ms to the first token", ("all read: ms", "with cache: ms"))
+
+PAGE, PAGES = 16, 600
+OWN = 16  # tokens of a request behind those that all requests share
+
+
+def measure(quick: bool = False) -> Table:
+    """One request after another with the model that comes with the course, each alone, up to its first token."""
+    lengths = [32, 64] if quick else [64, 256, 512]
+    checkpoint = load_checkpoint(find_model(None), mx.float32)
+    config = ModelConfig.from_dict(checkpoint.config)
+    model = RaggedModel(config, checkpoint.weights)
+    heads, dims = config.num_key_value_heads, config.head_dim
+    rows = []
+    for shared in lengths:
+        arrays = [PagedArrays(config.num_hidden_layers, PAGES, PAGE, heads, dims) for _ in range(2)]
+        plain, remembering = PagedMemory(arrays[0]), PrefixMemory(arrays[1])
+        with_cache = _first_token(model, remembering, shared)
+        whole, rest = seconds(_first_token(model, plain, shared), with_cache)
+        asked, hit = remembering.asked, remembering.hit
+        with_cache()
+        rate = (remembering.hit - hit) / (remembering.asked - asked)
+        rows.append((shared, shared + OWN, 1e3 * whole, 1e3 * rest, whole / rest, 100 * rate))
+    return Table(
+        ("shared", "in all", "all read: ms", "with cache: ms", "times as fast", "hit rate: %"),
+        tuple(rows),
+        f"Of a prompt of {lengths[-1] + OWN} tokens, {lengths[-1]} of them shared, the first token comes "
+        f"{rows[-1][4]:.0f} times as fast with the cache; with {lengths[0]} shared ones {rows[0][4]:.1f} times.",
+    )
+
+
+def _first_token(model: RaggedModel, memory: PagedMemory, shared: int) -> Callable[[], object]:
+    """A request that begins as those before it did, and goes on as none of them."""
+    numbers = count(300)
+
+    def run() -> None:
+        scheduler = Scheduler(model, memory)
+        scheduler.submit(Request([258] * shared + [next(numbers)] * OWN, 1))
+        scheduler.step()
+
+    return run
