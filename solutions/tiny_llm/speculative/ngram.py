@@ -29,7 +29,9 @@ def lookup(tokens: list[int], count: int, longest: int = 3, shortest: int = 1) -
     if count < 0:
         raise ValueError(f"{count} tokens are wanted, and none is the least")
     if not 1 <= shortest <= longest:
-        raise ValueError(f"the last {longest} tokens down to {shortest} are no runs: 1 is the least, and longest comes first")
+        raise ValueError(
+            f"the last {longest} tokens down to {shortest} are no runs: 1 is the least, and longest comes first"
+        )
     for size in range(min(longest, len(tokens) - 1), shortest - 1, -1):
         end = tokens[-size:]
         for first in range(len(tokens) - size - 1, -1, -1):  # the latest place first
