@@ -38,7 +38,7 @@ def drafted(program, prompts, settings, script, *, seed=1, room=None, keep=None)
 
 @known.probe()
 def draft_greedy(program):
-    return drafted(program, [[1, 2, 3]], [{}], [([3], 3), ([3], 0), ([2], 1), ([4], 4), ([1], 1)])
+    return drafted(program, [[1, 2, 3]], [{}], [([4], 0), ([0], 0), ([0], 0), ([3], 1), ([2], 2), ([1], 1)])
 
 
 @known.probe()
@@ -90,7 +90,7 @@ known.change(
 )
 known.change(
     "memory-not-shortened",
-    ("if right < own.read:\n            self.memory.shorten(own, right)", "pass"),
+    ("if right < own.read:\n    self.memory.shorten(own, right)", "pass"),
     fact="memory is never shortened, and what was refused stays in front of the next tokens",
     question="You lower `read`. Who tells memory?",
 )

@@ -132,7 +132,7 @@ def loop_nothing_wanted(program):
 
 @known.probe()
 def loop_choice(program):
-    return chosen(program, [{}, FILTERED, PENALISED, {"temp": 1.0, "seed": 2}], seed=1, rounds=4)
+    return chosen(program, [{"seed": 1}, FILTERED, PENALISED, {"temp": 1.0, "seed": 2}], seed=1, rounds=4)
 
 
 @known.probe()
@@ -147,7 +147,19 @@ def loop_choice_certain(program):
 
 @known.probe()
 def loop_choice_missing(program):
-    return chosen(program, [{}, FILTERED, {}], seed=4, missing=(0,), rounds=2)
+    return chosen(program, [{"seed": 1}, FILTERED, {"seed": 2}], seed=4, missing=(0,), rounds=2)
+
+
+@known.probe()
+def loop_choice_penalised(program):
+    """The same logits everywhere, of which the penalty leaves another token each time; the drafter knows."""
+    drafter = Scripted(Draft, lambda text, count: ([0, 1, 2][:count], None))
+    speculation, found = program(drafter, 3), []
+    for penalty in (1.2, 2.0, 5.0):
+        request = request_of([3], [4], {"repetition_penalty": penalty})
+        chunks = speculation.plan([request], 100)
+        found += speculation.choose(mx.array([[7.0, 6.5, 6.0, 5.5, 5.0, 4.5]] * chunks[0].scored), chunks)
+    return table(found, 4)
 
 
 @known.probe()
@@ -239,7 +251,16 @@ known.change(
 )  # fmt: skip
 known.change(
     "last-chunk-first",
-    ("for chunk in chunks:\n            needed", "for chunk in reversed(chunks):\n            needed"),
+    (
+        """
+        for chunk in chunks:
+            needed = chunk.request.max_tokens - len(chunk.request.output) - 1
+        """,
+        """
+        for chunk in reversed(chunks):
+            needed = chunk.request.max_tokens - len(chunk.request.output) - 1
+        """,
+    ),
     fact="the last chunk gets its share of the budget first",
     question="Who has waited longer: the first request that runs, or the last?",
 )
@@ -377,5 +398,5 @@ class ChunkByChunk:
                 count, token = accept(target, draft, drafted, draws)
                 self.drafted += len(drafted)
                 self.accepted += count
-                found[-1] = drafted[:count] + [token]
+                found[-1] = [*drafted[:count], token]
         return found
