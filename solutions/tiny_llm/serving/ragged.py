@@ -9,7 +9,7 @@ import mlx.core as mx
 from ..basics import silu
 from ..config import ModelConfig
 from ..layer_norm import RMSNorm
-from ..positional_encoding import RoPE
+from ..positional_encoding import rotation_angles
 from ..qwen3_cached.parts import DENSE, Dense
 from .memory import Memory
 from .request import Chunk
@@ -66,7 +66,8 @@ class RaggedModel:
             self.layers.append(_Layer(config, own, parts))
         self.norm = RMSNorm(config.hidden_size, weights["model.norm.weight"], config.rms_norm_eps)
         self.head = self.embedding.as_linear if config.tie_word_embeddings else parts.projection(weights, "lm_head")
-        self.rope = RoPE(config.head_dim, config.max_position_embeddings, config.rope_theta)
+        self.longest = config.max_position_embeddings
+        self.angles = rotation_angles(config.head_dim, self.longest, config.rope_theta)  # positions x D/2
 
     def __call__(self, chunks: list[Chunk], memory: Memory) -> mx.array:
         """Read the chunks, each behind what memory has of its request.
@@ -78,10 +79,16 @@ class RaggedModel:
         Returns:
             R x V, the logits after the last `scored` tokens of each chunk, in the order of the chunks; R is the sum of
             `scored`, and may be 0. In float32 they are those that each request gets alone, to rounding.
+
+        Raises:
+            ValueError: a chunk ends beyond the config's max_position_embeddings. Memory stays as it was.
         """
+        if (end := max(chunk.end for chunk in chunks)) > self.longest:
+            raise ValueError(f"a request has {end} tokens, but the model takes at most {self.longest}")
         tokens = mx.array([token for chunk in chunks for token in chunk.tokens])
         positions = mx.array([position for chunk in chunks for position in range(chunk.start, chunk.end)])
-        cos, sin = self.rope.cos[positions][:, None], self.rope.sin[positions][:, None]  # T x 1 x D/2
+        angles = self.angles[positions][:, None]  # T x 1 x D/2
+        cos, sin = mx.cos(angles), mx.sin(angles)
         x = self.embedding(tokens)  # T x E
         for number, layer in enumerate(self.layers):
             x = layer(x, cos, sin, number, memory, chunks)
@@ -96,7 +103,8 @@ def turned(x: mx.array, cos: mx.array, sin: mx.array) -> mx.array:
 
 def scored_rows(chunks: list[Chunk]) -> list[int]:
     """Which of all tokens a next one is asked for, as places in the row of all chunks."""
-    rows, end = [], 0
+    rows: list[int] = []
+    end = 0
     for chunk in chunks:
         end += len(chunk.tokens)
         rows += range(end - chunk.scored, end)

@@ -78,11 +78,4 @@ class DenseMemory:
 
     def attend(self, layer: int, query: mx.array, key: mx.array, value: mx.array, chunks: list[Chunk]) -> mx.array:
         """As `Memory`."""
-        attended, at = [], 0
-        for chunk in chunks:
-            own = slice(at, at := at + len(chunk.tokens))
-            q, k, v = (x[own].swapaxes(0, 1)[None] for x in (query, key, value))  # 1 x heads x L x D
-            keys, values = self._caches[chunk.request][layer].update_and_fetch(k, v)  # 1 x H_kv x S x D
-            seen = scaled_dot_product_attention_grouped(q, keys, values, mask="causal")
-            attended.append(seen[0].swapaxes(0, 1))
-        return mx.concatenate(attended)
+        raise NotImplementedError("3.1.1 Attention of a ragged batch")

@@ -9,39 +9,10 @@ import mlx.core as mx
 from ..basics import silu
 from ..config import ModelConfig
 from ..layer_norm import RMSNorm
-from ..positional_encoding import RoPE
+from ..positional_encoding import rotation_angles
 from ..qwen3_cached.parts import DENSE, Dense
 from .memory import Memory
 from .request import Chunk
-
-
-class _Layer:
-    """What a layer of `Qwen3CachedModel` computes, of tokens that stand at positions of their own."""
-
-    def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense) -> None:
-        size, eps, qwen3 = config.hidden_size, config.rms_norm_eps, config.model_type == "qwen3"
-        self.head_dim = config.head_dim
-        self.attention_norm = RMSNorm(size, weights["input_layernorm.weight"], eps)
-        self.projections = [parts.projection(weights, f"self_attn.{x}_proj", bias=not qwen3) for x in "qkv"]
-        self.q_norm, self.k_norm = (
-            RMSNorm(config.head_dim, weights[f"self_attn.{x}_norm.weight"], eps) if qwen3 else None for x in "qk"
-        )
-        self.output = parts.projection(weights, "self_attn.o_proj")
-        self.mlp_norm = RMSNorm(size, weights["post_attention_layernorm.weight"], eps)
-        self.gate, self.up, self.down = (parts.projection(weights, f"mlp.{x}_proj") for x in ("gate", "up", "down"))
-
-    def __call__(
-        self, x: mx.array, cos: mx.array, sin: mx.array, number: int, memory: Memory, chunks: list[Chunk]
-    ) -> mx.array:
-        y = self.attention_norm(x)  # T x E
-        query, key, value = (mx.unflatten(project(y), -1, (-1, self.head_dim)) for project in self.projections)
-        if self.q_norm and self.k_norm:
-            query, key = self.q_norm(query), self.k_norm(key)
-        query, key = turned(query, cos, sin), turned(key, cos, sin)  # T x H x D, T x H_kv x D
-        attended = memory.attend(number, query, key, value, chunks)  # T x H x D
-        x = x + self.output(attended.flatten(1))
-        y = self.mlp_norm(x)
-        return x + self.down(silu(self.gate(y)) * self.up(y))
 
 
 class RaggedModel:
@@ -58,15 +29,7 @@ class RaggedModel:
         Raises:
             KeyError: a weight is missing.
         """
-        self.embedding = parts.embedding(weights, "model.embed_tokens", config)
-        self.layers = []
-        for number in range(config.num_hidden_layers):
-            prefix = f"model.layers.{number}."
-            own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
-            self.layers.append(_Layer(config, own, parts))
-        self.norm = RMSNorm(config.hidden_size, weights["model.norm.weight"], config.rms_norm_eps)
-        self.head = self.embedding.as_linear if config.tie_word_embeddings else parts.projection(weights, "lm_head")
-        self.rope = RoPE(config.head_dim, config.max_position_embeddings, config.rope_theta)
+        raise NotImplementedError("3.1.2 The model over a ragged batch")
 
     def __call__(self, chunks: list[Chunk], memory: Memory) -> mx.array:
         """Read the chunks, each behind what memory has of its request.
@@ -78,14 +41,11 @@ class RaggedModel:
         Returns:
             R x V, the logits after the last `scored` tokens of each chunk, in the order of the chunks; R is the sum of
             `scored`, and may be 0. In float32 they are those that each request gets alone, to rounding.
+
+        Raises:
+            ValueError: a chunk ends beyond the config's max_position_embeddings. Memory stays as it was.
         """
-        tokens = mx.array([token for chunk in chunks for token in chunk.tokens])
-        positions = mx.array([position for chunk in chunks for position in range(chunk.start, chunk.end)])
-        cos, sin = self.rope.cos[positions][:, None], self.rope.sin[positions][:, None]  # T x 1 x D/2
-        x = self.embedding(tokens)  # T x E
-        for number, layer in enumerate(self.layers):
-            x = layer(x, cos, sin, number, memory, chunks)
-        return self.head(self.norm(x[mx.array(scored_rows(chunks), mx.int32)]))
+        raise NotImplementedError("3.1.2 The model over a ragged batch")
 
 
 def turned(x: mx.array, cos: mx.array, sin: mx.array) -> mx.array:
@@ -96,7 +56,8 @@ def turned(x: mx.array, cos: mx.array, sin: mx.array) -> mx.array:
 
 def scored_rows(chunks: list[Chunk]) -> list[int]:
     """Which of all tokens a next one is asked for, as places in the row of all chunks."""
-    rows, end = [], 0
+    rows: list[int] = []
+    end = 0
     for chunk in chunks:
         end += len(chunk.tokens)
         rows += range(end - chunk.scored, end)

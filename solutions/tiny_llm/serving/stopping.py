@@ -1,0 +1,82 @@
+"""Stop strings: a text that is shown while it is written, and ends before certain words."""
+
+from collections.abc import Collection
+
+from ..tokenizer import StreamingDetokenizer
+
+
+class StopStrings:
+    """Turns tokens into text that may be shown, and finds the stop string that ends it.
+
+    What could be the beginning of a stop string is held back until it is known not to be one. A text ends where a first
+    stop string is complete; if several are at the same character, the longest counts. So it ends in the same place
+    however it is cut into tokens.
+
+    A server gives `ends` to a `Request` as its `stop`, sends what `text` has gained after every step, and calls
+    `finish` when the request has ended.
+    """
+
+    text: str  # all that may be shown so far
+    found: str | None  # the stop string that ended it; None while there is none
+
+    def __init__(self, detokenizer: StreamingDetokenizer, stops: Collection[str]) -> None:
+        """Begin with no text.
+
+        Args:
+            detokenizer: a new one, which turns the tokens into characters.
+            stops: the stop strings, in any order; there may be none.
+
+        Raises:
+            ValueError: one of them is empty, and would end every text before it begins.
+        """
+        if "" in stops:
+            raise ValueError("an empty stop string would end every text before it begins")
+        self.text, self.found = "", None
+        self._detokenizer, self._stops, self._held = detokenizer, stops, ""
+
+    def add(self, token: int) -> str:
+        """Take a token.
+
+        Returns:
+            The characters that may be shown now, which `text` has gained. Nothing, once a stop string was found.
+        """
+        return "" if self.found else self._show(self._detokenizer.add(token))
+
+    def ends(self, token: int) -> bool:
+        """Take a token as `add` does, and say whether the text has ended: what `Request.stop` asks."""
+        self.add(token)
+        return self.found is not None
+
+    def finish(self) -> str:
+        """End the text; no token follows.
+
+        Returns:
+            What was held back, and may be shown now. Nothing, if a stop string was found.
+        """
+        if self.found:
+            return ""
+        shown = self._show(self._detokenizer.finish())
+        if self.found:
+            return shown
+        rest, self._held = self._held, ""
+        self.text += rest
+        return shown + rest
+
+    def _show(self, piece: str) -> str:
+        """What can be shown now that this piece has come."""
+        text = self._held + piece
+        places = [(at + len(stop), at, stop) for stop in self._stops if (at := text.find(stop)) >= 0]
+        if places:
+            _, end, self.found = min(places)  # the first to be complete, and of those the one that began first
+            self._held = ""
+        else:
+            end = len(text) - max((_begun(text, stop) for stop in self._stops), default=0)
+            self._held = text[end:]
+        self.text += text[:end]
+        return text[:end]
+
+
+def _begun(text: str, stop: str) -> int:
+    """How many characters at the end of a text are the beginning of a stop string."""
+    longest = min(len(text), len(stop) - 1)
+    return next((count for count in range(longest, 0, -1) if text.endswith(stop[:count])), 0)
