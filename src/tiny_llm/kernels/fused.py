@@ -1,5 +1,7 @@
 """The fused engine: from tokens to logits it is one operation, without MLX in between."""
 
+from typing import Any
+
 import mlx.core as mx
 
 from ..config import ModelConfig
@@ -67,6 +69,28 @@ def _floats(x: mx.array) -> mx.array:
     return mx.contiguous(x.astype(mx.float32))
 
 
+def held_model(config: ModelConfig, weights: dict[str, mx.array]) -> Any:
+    """The weights as the extension takes them, and holds them.
+
+    Args:
+        config: the model's measures.
+        weights: by the names of a checkpoint.
+
+    Raises:
+        KeyError: a weight is missing.
+        ValueError: a matrix is not quantized to 4 bits.
+    """
+    matrices = _Matrices(config, weights)
+    table = matrices.of("model.embed_tokens")
+    head = table if config.tie_word_embeddings else matrices.of("lm_head")
+    rope = RoPE(config.head_dim, config.max_position_embeddings, config.rope_theta)
+    arrays = [_floats(v) for v in (weights["model.norm.weight"], rope.cos, rope.sin)] + [*table, *head]
+    for number in range(config.num_hidden_layers):
+        arrays += _layer(config, matrices, f"model.layers.{number}.")
+    mx.eval(arrays)
+    return extension().new_model(arrays, config.head_dim, config.rms_norm_eps, matrices.group_size)
+
+
 class Qwen3FusedModel:
     """`Qwen3CachedModel` with quantized matrices, in one operation."""
 
@@ -87,15 +111,7 @@ class Qwen3FusedModel:
         """
         self.config, self.int8, self.flash = config, int8, flash
         self.dtype = weights["model.norm.weight"].dtype
-        matrices = _Matrices(config, weights)
-        table = matrices.of("model.embed_tokens")
-        head = table if config.tie_word_embeddings else matrices.of("lm_head")
-        rope = RoPE(config.head_dim, config.max_position_embeddings, config.rope_theta)
-        arrays = [_floats(v) for v in (weights["model.norm.weight"], rope.cos, rope.sin)] + [*table, *head]
-        for number in range(config.num_hidden_layers):
-            arrays += _layer(config, matrices, f"model.layers.{number}.")
-        mx.eval(arrays)
-        self.held = extension().new_model(arrays, config.head_dim, config.rms_norm_eps, matrices.group_size)
+        self.held = held_model(config, weights)
 
     def new_caches(self) -> list[FusedCache]:
         """An empty cache, which all layers share."""

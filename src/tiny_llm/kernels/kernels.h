@@ -6,6 +6,8 @@
 extern "C" {
 void matvec_threads(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
                     int outputs, int inputs, int group_size, int scale_type);
+void matvecs(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y, int tokens,
+             int outputs, int inputs, int group_size, int scale_type);
 void matmul(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y, int tokens,
             int outputs, int inputs, int group_size, int scale_type);
 void matvec_int8(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y, int outputs,

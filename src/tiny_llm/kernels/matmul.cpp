@@ -63,6 +63,15 @@ inline void tile(const float* x, const float* panel, int inputs, float* y, int o
   for (int t = 0; t < TOKENS; ++t) std::memcpy(y + int64_t(t) * outputs, sums[t], sizeof(float) * columns);
 }
 
+/// The same for tokens that do not fill a tile, fewer than TILE: they make one that is as large as they are.
+template <int TOKENS = TILE - 1>
+inline void rest(const float* x, const float* panel, int inputs, float* y, int outputs, int columns, int tokens) {
+  if constexpr (TOKENS > 0) {
+    if (tokens == TOKENS) return tile<TOKENS>(x, panel, inputs, y, outputs, columns);
+    rest<TOKENS - 1>(x, panel, inputs, y, outputs, columns, tokens);
+  }
+}
+
 /// x: tokens x inputs, y: tokens x outputs, float32; W as `quantized.h` says. All cores share the rows of W.
 extern "C" void matmul(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
                        int tokens, int outputs, int inputs, int group_size, int scale_type) {

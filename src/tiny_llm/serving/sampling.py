@@ -22,18 +22,7 @@ def sample_rows(logits: mx.array, chunks: list[Chunk]) -> list[list[int]]:
         make. So a draw hangs on seed, place and logits alone, and not on the other rows, nor on how often the request
         was begun anew. All is computed in float32, and where nobody draws there is no noise.
     """
-    rows = [chunk.request for chunk in chunks if chunk.scored]
-    if not rows:
-        return [[] for _ in chunks]
-    params = [request.params for request in rows]
-    logits = penalized(logits.astype(mx.float32), rows)
-    chosen = mx.argmax(logits, axis=-1)
-    if any(each.temp for each in params):
-        seeds = [(request.params.seed, len(request.output)) for request in rows]
-        drawn = mx.argmax(filtered(logits, params) + noise(seeds, logits.shape[-1]), axis=-1)
-        chosen = mx.where(mx.array([each.temp > 0 for each in params]), drawn, chosen)
-    tokens = iter(chosen.tolist())  # one transfer for all
-    return [[next(tokens)] if chunk.scored else [] for chunk in chunks]
+    raise NotImplementedError("3.1.3 Sampling, each row in its own way")
 
 
 def penalized(logits: mx.array, rows: list[Request]) -> mx.array:

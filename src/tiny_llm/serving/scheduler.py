@@ -1,9 +1,6 @@
 """Continuous batching: before every step it is decided anew which requests take part in it."""
 
 import itertools
-from bisect import insort
-
-import mlx.core as mx
 
 from .memory import Memory
 from .plans import whole_prompts
@@ -71,45 +68,7 @@ class Scheduler:
 
         If the model raises an error, memory has of each request what its `read` says: the next step tries again.
         """
-        step, closed = Step(), self.static and bool(self.running)
-        while self.waiting and len(self.running) < self.slots and not closed:
-            request = self.waiting.next()
-            if not self.memory.begin(request):
-                break
-            self.waiting.remove(request)
-            insort(self.running, request, key=lambda one: one.number)
-            step.admitted.append(request)
-        for chunk in self.plan(self.running, self.budget):
-            if chunk.request not in self.running:
-                continue  # an older one has put it back
-            if self.memory.reserve(chunk.request, len(chunk.tokens)) or self.make_room(chunk, step):
-                step.chunks.append(chunk)
-        # Who was put back to make room may have had a turn before.
-        step.chunks = [chunk for chunk in step.chunks if chunk.request in self.running]
-        if not step.chunks:
-            return step
-        try:
-            logits = self.model(step.chunks, self.memory)
-            mx.eval(logits)  # now, also if it has no rows, as within a long prompt
-            for chunk, tokens in zip(step.chunks, self.choose(logits, step.chunks), strict=True):
-                request = chunk.request
-                new, reason = _grown(request, tokens)
-                step.new.append(new)
-                if request.finished:  # somebody has cancelled it meanwhile, and its memory is gone
-                    continue
-                # Of several that were scored, those behind the first wrong guess were read in vain.
-                request.read = min(chunk.end - max(0, chunk.scored - len(tokens)), request.length)
-                if request.read < chunk.end:
-                    self.memory.shorten(request, request.read)
-                self.waiting.charge(request, len(chunk.tokens))
-                if reason:
-                    self._leave(request, reason)
-                    step.finished.append(request)
-        except BaseException:
-            for request in self.running:
-                self.memory.shorten(request, request.read)
-            raise
-        return step
+        raise NotImplementedError("3.1.5 The scheduler's step")
 
     def make_room(self, chunk: Chunk, step: Step) -> bool:
         """There is no room for a chunk: put back the youngest that runs, to be read anew later, until there is.
@@ -127,16 +86,3 @@ class Scheduler:
         request.finished = reason
         self.running.remove(request)
         self.memory.release(request)
-
-
-def _grown(request: Request, tokens: list[int]) -> tuple[list[int], str]:
-    """Append new tokens to a text, up to where it ends: those that it has gained, and why it has ended, or ""."""
-    for count, token in enumerate(tokens):
-        if request.finished or token in request.eos_ids:
-            return tokens[:count], "stop"
-        request.output.append(token)
-        if request.stop and request.stop(token):
-            return tokens[: count + 1], "stop"
-        if len(request.output) >= request.max_tokens:
-            return tokens[: count + 1], "length"
-    return tokens, ""

@@ -29,10 +29,7 @@ class StopStrings:
         Raises:
             ValueError: one of them is empty, and would end every text before it begins.
         """
-        if "" in stops:
-            raise ValueError("an empty stop string would end every text before it begins")
-        self.text, self.found = "", None
-        self._detokenizer, self._stops, self._held = detokenizer, stops, ""
+        raise NotImplementedError("3.1.4 Stop strings")
 
     def add(self, token: int) -> str:
         """Take a token.
@@ -40,12 +37,11 @@ class StopStrings:
         Returns:
             The characters that may be shown now, which `text` has gained. Nothing, once a stop string was found.
         """
-        return "" if self.found else self._show(self._detokenizer.add(token))
+        raise NotImplementedError("3.1.4 Stop strings")
 
     def ends(self, token: int) -> bool:
         """Take a token as `add` does, and say whether the text has ended: what `Request.stop` asks."""
-        self.add(token)
-        return self.found is not None
+        raise NotImplementedError("3.1.4 Stop strings")
 
     def finish(self) -> str:
         """End the text; no token follows.
@@ -53,30 +49,4 @@ class StopStrings:
         Returns:
             What was held back, and may be shown now. Nothing, if a stop string was found.
         """
-        if self.found:
-            return ""
-        shown = self._show(self._detokenizer.finish())
-        if self.found:
-            return shown
-        rest, self._held = self._held, ""
-        self.text += rest
-        return shown + rest
-
-    def _show(self, piece: str) -> str:
-        """What can be shown now that this piece has come."""
-        text = self._held + piece
-        places = [(at + len(stop), at, stop) for stop in self._stops if (at := text.find(stop)) >= 0]
-        if places:
-            _, end, self.found = min(places)  # the first to be complete, and of those the one that began first
-            self._held = ""
-        else:
-            end = len(text) - max((_begun(text, stop) for stop in self._stops), default=0)
-            self._held = text[end:]
-        self.text += text[:end]
-        return text[:end]
-
-
-def _begun(text: str, stop: str) -> int:
-    """How many characters at the end of a text are the beginning of a stop string."""
-    longest = min(len(text), len(stop) - 1)
-    return next((count for count in range(longest, 0, -1) if text.endswith(stop[:count])), 0)
+        raise NotImplementedError("3.1.4 Stop strings")

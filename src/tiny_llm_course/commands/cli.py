@@ -34,6 +34,7 @@ SECTIONS = {
     "What you have built": {
         "generate": ".generate:generate",
         "chat": ".generate:chat",
+        "serve": ".serve:serve",
         "attention": ".attention.command:attention",
         "bench": ".bench:bench",
         "build-ext": ".build_ext:build_ext",

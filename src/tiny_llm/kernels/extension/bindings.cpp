@@ -37,5 +37,27 @@ NB_MODULE(_kernels, module) {
         return fused_model(tokens, kept<HeldModel>(model), kept<Caches>(caches), before, offset, every, int8, flash);
       },
       "tokens"_a, "model"_a, "caches"_a, "before"_a, "offset"_a, "every"_a, "int8"_a, "flash"_a);
+  module.def("new_pages", &keep<Pages, int, int, int, int, int>, "layers"_a, "pages"_a, "page"_a, "kv_heads"_a,
+             "dims"_a);
+  module.def(
+      "ragged_model",
+      [](nb::capsule model, nb::capsule pages, std::vector<int> tokens, const std::vector<int>& lengths,
+         const std::vector<int>& starts, const std::vector<int>& scored, std::vector<std::vector<int>> tables,
+         bool int8) {
+        const auto held = kept<HeldModel>(model);
+        const auto memory = kept<Pages>(pages);
+        nb::gil_scoped_release others_may_run;
+        return ragged_model(*held, *memory, std::move(tokens), lengths, starts, scored, std::move(tables), int8);
+      },
+      "model"_a, "pages"_a, "tokens"_a, "lengths"_a, "starts"_a, "scored"_a, "tables"_a, "int8"_a);
+  module.def(
+      "attend_in_pages",
+      [](nb::capsule pages, int layer, const mx::array& query, const mx::array& key, const mx::array& value,
+         const std::vector<int>& lengths, const std::vector<int>& starts, std::vector<std::vector<int>> tables) {
+        const auto memory = kept<Pages>(pages);
+        nb::gil_scoped_release others_may_run;
+        return attend_in_pages(*memory, layer, query, key, value, lengths, starts, std::move(tables));
+      },
+      "pages"_a, "layer"_a, "query"_a, "key"_a, "value"_a, "lengths"_a, "starts"_a, "tables"_a);
   module.def("set_threads", [](int threads) { pool(threads); }, "threads"_a);
 }

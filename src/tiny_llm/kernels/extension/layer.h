@@ -12,8 +12,14 @@ struct Matrix {
   int outputs, inputs, group_size, scale_type;
 };
 
-/// y = x W^T for some rows of x. One row goes to the matvec, in 8 bits if that is asked for, several to the matmul.
-void multiply(const Matrix& w, const float* x, float* y, int rows, bool int8);
+/// How rows of x may be multiplied.
+struct Ways {
+  bool int8 = false;  // one row in 8 bits
+  bool few = false;   // a few rows by `matvecs`: week 2's engine, which reads one text, does without
+};
+
+/// y = x W^T for some rows of x. One row goes to the matvec, several to the matmul, a few to neither if they may.
+void multiply(const Matrix& w, const float* x, float* y, int rows, Ways ways);
 
 /// y = x / sqrt(mean(x^2) + eps) * weight; y may be x.
 void norm(const float* x, const float* weight, float eps, float* y, int n);
@@ -30,17 +36,26 @@ struct Layer {
   const float *cos, *sin;              // of RoPE: positions x head_dim / 2
 };
 
-/// One layer's keys and values: for each row and each of its kv_heads, tokens x head_dim.
-struct Cache {
-  std::vector<std::vector<float>> keys, values;  // a vector that grows by a token takes room for twice as many
+/// The tokens of one step, each at a position of its own text.
+struct Step {
+  std::vector<int> tokens, positions;
+  std::vector<int> scored;  // places of those after which every token of the vocabulary is scored
+  Ways ways;
 };
 
-/// Which tokens are read, and how.
-struct Reading {
-  int batch, length, offset;  // `length` new tokens of each of `batch` rows, behind `offset` that the caches hold
-  bool int8;                  // whether one row of x may be multiplied in 8 bits
-  bool flash;                 // whether attention goes block by block
+/// Where the keys and values of a step's texts are: a layer neither knows nor cares.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+
+  /// Keeps what the step's token `row` has in layer `number`: its keys, and values, kv_heads x head_dim. Rows come in
+  /// any order, and from several threads.
+  virtual void keep(int number, int row, const float* keys, const float* values) = 0;
+
+  /// Lets each token of the step see the keys and values of its own text, up to itself. The queries, heads x head_dim,
+  /// begin `stride` numbers apart; attended is tokens x heads x head_dim.
+  virtual void attend(int number, const float* queries, int64_t stride, float* attended) = 0;
 };
 
-/// Adds to the stream, batch x length x hidden, what the layer makes of it, and to the cache the new keys and values.
-void run_layer(const Layer& layer, float* stream, Cache& cache, const Reading& reading);
+/// Adds to the stream, tokens x hidden, what layer `number` makes of it, and to the memory the new keys and values.
+void run_layer(const Layer& layer, int number, float* stream, const Step& step, Memory& memory);

@@ -16,19 +16,16 @@ static void unpack_row(const Matrix& w, int64_t row, float* y) {
   }
 }
 
-void run_model(const Model& model, const int32_t* tokens, float* logits, bool every, std::vector<Cache>& caches,
-               const Reading& reading) {
-  const int rows = reading.batch * reading.length, step = every ? 1 : reading.length, scored = rows / step;
-  const int64_t hidden = model.table.inputs;
+void run_model(const Model& model, const Step& step, Memory& memory, float* logits) {
+  const int64_t rows = int64_t(step.tokens.size()), scored = int64_t(step.scored.size()), hidden = model.table.inputs;
   OwnLines stream(rows * hidden), normed(scored * hidden);
   for (int64_t r = 0; r < rows; ++r) {
-    if (tokens[r] < 0 || tokens[r] >= model.table.outputs)
-      throw std::out_of_range("the vocabulary has no token " + std::to_string(tokens[r]));
-    unpack_row(model.table, tokens[r], &stream[r * hidden]);
+    if (step.tokens[r] < 0 || step.tokens[r] >= model.table.outputs)
+      throw std::out_of_range("the vocabulary has no token " + std::to_string(step.tokens[r]));
+    unpack_row(model.table, step.tokens[r], &stream[r * hidden]);
   }
-  caches.resize(model.layers.size());
-  for (size_t i = 0; i < caches.size(); ++i) run_layer(model.layers[i], stream.data(), caches[i], reading);
+  for (size_t i = 0; i < model.layers.size(); ++i) run_layer(model.layers[i], int(i), stream.data(), step, memory);
   for (int64_t r = 0; r < scored; ++r)
-    norm(&stream[((r + 1) * step - 1) * hidden], model.norm, model.eps, &normed[r * hidden], hidden);
-  multiply(model.head, normed.data(), logits, scored, reading.int8);
+    norm(&stream[step.scored[r] * hidden], model.norm, model.eps, &normed[r * hidden], hidden);
+  if (scored) multiply(model.head, normed.data(), logits, int(scored), step.ways);
 }

@@ -11,10 +11,10 @@ struct Model {
   Matrix table, head;  // vocabulary x hidden; with tied weights the same
   const float* norm;   // hidden
   float eps;
+  int positions;  // as many as RoPE has angles for
 };
 
-/// Reads tokens, batch x length, and scores every one of the vocabulary as the next one.
+/// Reads a step's tokens, whose memory it is, and scores every token of the vocabulary as the next one.
 ///
-/// logits: batch x vocabulary, after the last token, or with `every` batch x length x vocabulary. caches: of each layer.
-void run_model(const Model& model, const int32_t* tokens, float* logits, bool every, std::vector<Cache>& caches,
-               const Reading& reading);
+/// logits: scored x vocabulary.
+void run_model(const Model& model, const Step& step, Memory& memory, float* logits);

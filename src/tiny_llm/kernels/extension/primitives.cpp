@@ -6,10 +6,12 @@
 #include <cmath>
 #include <cstdio>
 #include <stdexcept>
+#include <string>
 
 #include "mlx/allocator.h"
 #include "mlx/backend/cpu/encoder.h"
 #include "mlx/ops.h"
+#include "mlx/transforms.h"
 #include "mlx/utils.h"
 
 namespace {
@@ -65,7 +67,7 @@ class QuantizedMatmul : public OnCpu {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
     later(outputs[0], [in = weak(inputs), out = weak(outputs), group = group_size, int8 = int8]() mutable {
       const Matrix w = matrix(in[1], in[2], in[3], group);
-      multiply(w, in[0].data<float>(), out[0].data<float>(), int(in[0].size() / w.inputs), int8);
+      multiply(w, in[0].data<float>(), out[0].data<float>(), int(in[0].size() / w.inputs), {int8});
     });
   }
 
@@ -76,16 +78,26 @@ class QuantizedMatmul : public OnCpu {
 
 class FusedModel : public OnCpu {
  public:
-  FusedModel(std::shared_ptr<HeldModel> held, std::shared_ptr<Caches> caches, bool every, Reading reading)
-      : held(std::move(held)), caches(std::move(caches)), every(every), reading(reading) {}
+  FusedModel(std::shared_ptr<HeldModel> held, std::shared_ptr<Caches> caches, bool every, Reading reading, bool int8)
+      : held(std::move(held)), caches(std::move(caches)), every(every), reading(reading), int8(int8) {}
 
   const char* name() const override { return "FusedModel"; }
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
     later(outputs[0], [in = weak(inputs), out = weak(outputs), held = held, caches = caches, every = every,
-                       reading = reading]() mutable {
-      run_model(held->model, in[0].data<int32_t>(), out[0].data<float>(), every, *caches, reading);
+                       reading = reading, int8 = int8]() mutable {
+      const Model& model = held->model;
+      const int* tokens = in[0].data<int32_t>();
+      Step step;
+      step.ways = {int8};
+      for (int r = 0; r < reading.batch * reading.length; ++r) {
+        step.tokens.push_back(tokens[r]);
+        step.positions.push_back(reading.offset + r % reading.length);
+        if (every || (r + 1) % reading.length == 0) step.scored.push_back(r);
+      }
+      InCaches memory(model.layers.at(0), int(model.layers.size()), *caches, reading);
+      run_model(model, step, memory, out[0].data<float>());
     });
   }
 
@@ -94,6 +106,7 @@ class FusedModel : public OnCpu {
   std::shared_ptr<Caches> caches;
   bool every;
   Reading reading;
+  bool int8;
 };
 
 }  // namespace
@@ -116,7 +129,7 @@ HeldModel::HeldModel(std::vector<mx::array> given, int head_dim, float eps, int 
     at += 3;
     return matrix(arrays[at - 3], arrays[at - 2], arrays[at - 1], group_size);
   };
-  model.eps = eps, model.norm = floats();
+  model.eps = eps, model.norm = floats(), model.positions = arrays[1].shape(0);
   const float *cos = floats(), *sin = floats();
   model.table = quantized(), model.head = quantized();
   while (at < arrays.size()) {
@@ -134,7 +147,53 @@ mx::array fused_model(const mx::array& tokens, std::shared_ptr<HeldModel> held, 
                       const mx::array& before, int offset, bool every, bool int8, bool flash) {
   const int batch = tokens.shape(0), length = tokens.shape(1);
   const mx::Shape shape{batch, every ? length : 1, held->model.head.outputs};
-  const Reading reading{batch, length, offset, int8, flash};
-  return mx::array(shape, mx::float32, std::make_shared<FusedModel>(std::move(held), std::move(caches), every, reading),
+  const Reading reading{batch, length, offset, flash};
+  return mx::array(shape, mx::float32, std::make_shared<FusedModel>(std::move(held), std::move(caches), every, reading, int8),
                    {row_major(mx::astype(tokens, mx::int32, mx::Device::cpu)), before});
+}
+
+static std::vector<Part> parts_of(const std::vector<int>& lengths, const std::vector<int>& starts,
+                                  std::vector<std::vector<int>> tables) {
+  std::vector<Part> parts;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const int first = i ? parts.back().first + parts.back().length : 0;
+    parts.push_back({first, lengths[i], starts[i], std::move(tables[i])});
+  }
+  return parts;
+}
+
+mx::array ragged_model(HeldModel& held, Pages& pages, std::vector<int> tokens, const std::vector<int>& lengths,
+                       const std::vector<int>& starts, const std::vector<int>& scored,
+                       std::vector<std::vector<int>> tables, bool int8) {
+  const Model& model = held.model;
+  Step step;
+  step.ways = {int8, true};
+  step.tokens = std::move(tokens);
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const int end = starts[i] + lengths[i];
+    if (end > model.positions)
+      throw std::invalid_argument(std::to_string(end) + " tokens are more than max_position_embeddings = " +
+                                  std::to_string(model.positions));
+    for (int p = starts[i]; p < end; ++p) step.positions.push_back(p);
+    for (int s = scored[i]; s > 0; --s) step.scored.push_back(int(step.positions.size()) - s);
+  }
+  InPages memory(model.layers.at(0).heads, pages, parts_of(lengths, starts, std::move(tables)));
+  const mx::Shape shape{int(step.scored.size()), model.head.outputs};
+  const size_t numbers = std::max<size_t>(1, step.scored.size()) * model.head.outputs;
+  mx::array logits(mx::allocator::malloc(numbers * sizeof(float)), shape, mx::float32);
+  run_model(model, step, memory, logits.data<float>());
+  return logits;
+}
+
+mx::array attend_in_pages(Pages& pages, int number, mx::array query, mx::array key, mx::array value,
+                          const std::vector<int>& lengths, const std::vector<int>& starts,
+                          std::vector<std::vector<int>> tables) {
+  mx::eval(query, key, value);
+  const int tokens = query.shape(0), heads = query.shape(1);
+  const int64_t kept = int64_t(pages.kv_heads) * pages.dims;
+  InPages memory(heads, pages, parts_of(lengths, starts, std::move(tables)));
+  for (int r = 0; r < tokens; ++r) memory.keep(number, r, key.data<float>() + r * kept, value.data<float>() + r * kept);
+  mx::array attended(mx::allocator::malloc(query.nbytes()), query.shape(), mx::float32);
+  memory.attend(number, query.data<float>(), int64_t(heads) * pages.dims, attended.data<float>());
+  return attended;
 }

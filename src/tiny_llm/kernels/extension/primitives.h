@@ -6,7 +6,9 @@
 
 #include "mlx/array.h"
 #include "mlx/primitives.h"
+#include "caches.h"
 #include "model.h"
+#include "pages.h"
 
 namespace mx = mlx::core;
 
@@ -28,6 +30,21 @@ struct HeldModel {
 };
 
 /// Tokens, N x L, to logits, N x 1 x V, or N x L x V if every position is to be scored. The caches have `offset` tokens
-/// before. before: what came out for those, which must be in the caches first; or anything. int8 and flash: `Reading`.
+/// before. before: what came out for those, which must be in the caches first; or anything. int8: `Ways`. flash: `Reading`.
 mx::array fused_model(const mx::array& tokens, std::shared_ptr<HeldModel> held, std::shared_ptr<Caches> caches,
                       const mx::array& before, int offset, bool every, bool int8, bool flash);
+
+/// Tokens of several texts, one text behind the other, to logits, R x V; they are computed when this returns.
+///
+/// Of each text: how many tokens, the position of the first one, after how many of the last ones a next token is asked
+/// for, and its pages, which have what is before. R is the sum of `scored`.
+mx::array ragged_model(HeldModel& held, Pages& pages, std::vector<int> tokens, const std::vector<int>& lengths,
+                       const std::vector<int>& starts, const std::vector<int>& scored,
+                       std::vector<std::vector<int>> tables, bool int8);
+
+/// Attention alone, of one layer, for models that are not fused: as `Memory.keep` and `Memory.attend`.
+///
+/// query: T x H x D, key and value T x H_kv x D, of these texts, one behind the other. The result is as query.
+mx::array attend_in_pages(Pages& pages, int number, mx::array query, mx::array key, mx::array value,
+                          const std::vector<int>& lengths, const std::vector<int>& starts,
+                          std::vector<std::vector<int>> tables);

@@ -1,0 +1,65 @@
+"""Who is let in, and what is said to those that are not: come again, and when."""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+
+REMEMBERED = 16  # of the requests that have left, the last ones
+FIRST_GUESS = 1.0  # seconds for one to leave, while none has
+LONGEST = 60  # seconds that anybody is told
+
+
+class TooBusy(Exception):
+    """There is no room now. `seconds`, a whole number, says when there may be some: HTTP's Retry-After."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"too many requests are waiting; try again in {seconds} s")
+        self.seconds = seconds
+
+
+class Gate:
+    """Lets in so many requests that those inside are served in good time, and refuses all others at once."""
+
+    inside: int  # how many have entered and not left
+
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin with nobody.
+
+        Args:
+            most: how many may be inside, those that run and those that wait together.
+            clock: gives seconds.
+        """
+        self.most, self.inside = most, 0
+        self._clock = clock
+        self._left: deque[float] = deque(maxlen=REMEMBERED)  # when they left, the last ones
+        self._promised: list[tuple[float, int]] = []  # until when places are promised, and how many
+
+    def enter(self, count: int = 1) -> None:
+        """Let in some requests that belong together: all of them or none.
+
+        Raises:
+            ValueError: there are more of them than may ever be inside; the message says how many may.
+            TooBusy: there is no room for all of them. It takes `places * pace` seconds until there is, rounded up, at
+                least 1 and at most LONGEST. `places` is how many must leave first: as many as are too many, and before
+                them as many as were promised to others who were refused and whose seconds (before rounding) are not
+                over. `pace` is how long it takes until one leaves: the time since the oldest of the last REMEMBERED
+                leavings, divided by how many these are; FIRST_GUESS while nobody has left.
+        """
+        if count > self.most:
+            raise ValueError(f"{count} requests at once, but there is room for {self.most}")
+        now = self._clock()
+        missing = self.inside + count - self.most
+        if missing <= 0:
+            self.inside += count
+            return
+        pace = (now - self._left[0]) / len(self._left) if self._left else FIRST_GUESS
+        self._promised = [(until, places) for until, places in self._promised if until > now]
+        seconds = (missing + sum(places for _, places in self._promised)) * pace
+        self._promised.append((now + seconds, count))
+        raise TooBusy(min(LONGEST, max(1, math.ceil(seconds))))
+
+    def leave(self, count: int = 1) -> None:
+        """So many have left, for whatever reason."""
+        self.inside -= count
+        self._left.extend([self._clock()] * count)

@@ -1,0 +1,86 @@
+"""Text while it is written: the pieces of some answers, and the events in which a browser or a client gets them."""
+
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from ..serving.request import Request
+from ..serving.stopping import StopStrings
+from .loop import EngineClosed, EngineFailed, News
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What an answer has gained."""
+
+    request: Request
+    text: str
+    tokens: list[int]  # all since the piece before; they may be more or fewer than the text shows
+    finish_reason: str  # "stop" or "length" in the last piece of an answer; "" before
+
+
+class TextStream:
+    """The answers to some requests, while they are written."""
+
+    def __init__(self, news: AsyncGenerator[News, None], texts: Mapping[Request, StopStrings]) -> None:
+        """Begin with nothing.
+
+        Args:
+            news: of these requests, as `EngineLoop.stream` yields them.
+            texts: of each request, what its `stop` is told its tokens by: `text` has what may be shown, which may
+                already be more than there are news of.
+        """
+        self._news, self._texts = news, texts
+
+    async def pieces(self) -> AsyncGenerator[Piece, None]:
+        """What each answer has gained, as soon as it may be shown.
+
+        A piece without text is not worth sending, unless it is an answer's last one: its tokens go with the next
+        piece. What a stop string may begin with is shown when the answer ends without it: `StopStrings.finish` is
+        called once, when the request has ended, and if a stop string is found then, that is the reason.
+
+        Whoever closes this generator closes `news`, too, before that returns.
+        """
+        sent = dict.fromkeys(self._texts, 0)  # characters
+        unsent: dict[Request, list[int]] = {request: [] for request in self._texts}
+        async with aclosing(self._news) as stream:
+            async for news in stream:
+                request, text = news.request, self._texts[news.request]
+                unsent[request] += news.tokens
+                if news.finished:
+                    text.finish()
+                gained = text.text[sent[request] :]
+                if not gained and not news.finished:
+                    continue
+                sent[request] += len(gained)
+                tokens, unsent[request] = unsent[request], []
+                yield Piece(request, gained, tokens, "stop" if news.finished and text.found else news.finished)
+
+    async def events(
+        self, shape: Callable[[Piece], object], last: Callable[[], object] | None, failed: Callable[[Exception], object]
+    ) -> AsyncGenerator[bytes, None]:
+        """The pieces as Server-Sent Events: `data: `, an object in JSON on one line, and an empty line.
+
+        The stream ends with `data: [DONE]`. If the engine fails or is closed, the status has long been sent: then the
+        last event tells of the error, and [DONE] does not come.
+
+        Args:
+            shape: what is sent of a piece.
+            last: what is sent behind the pieces; None for nothing.
+            failed: what is sent of an EngineFailed or an EngineClosed.
+        """
+        try:
+            async with aclosing(self.pieces()) as pieces:
+                async for piece in pieces:
+                    yield _event(json.dumps(shape(piece)))
+        except (EngineFailed, EngineClosed) as error:
+            yield _event(json.dumps(failed(error)))
+            return
+        if last:
+            yield _event(json.dumps(last()))
+        yield _event("[DONE]")
+
+
+def _event(data: str) -> bytes:
+    return f"data: {data}\n\n".encode()

@@ -1,0 +1,100 @@
+"""What stands before the routes: who may ask at all, how large a body may be, and errors in OpenAI's form."""
+
+import asyncio
+import hmac
+import sys
+import traceback
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from .refusals import Refusal
+from .schema import LARGEST
+
+OPEN = ("/", "/health")  # without a key
+LOCAL = {"localhost", "127.0.0.1", "[::1]"}
+READING = 30.0  # seconds that a body may take
+
+
+class Guard:
+    """Lets through who has the key, if there is one, and came under a name of this machine, if it is for itself."""
+
+    def __init__(self, app: ASGIApp, key: str | None, local: bool) -> None:
+        """Stand before an app.
+
+        Args:
+            app: what is guarded.
+            key: that a client must have; None for anybody.
+            local: whether the server is for this machine alone. A page from elsewhere whose name leads here then gets
+                nothing.
+        """
+        self._app, self._key, self._local = app, key, local
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = False
+
+        async def sending(message: object) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)  # type: ignore[arg-type]
+
+        try:
+            self._check(Request(scope))
+            await self._app(scope, receive, sending)
+        except Refusal as refusal:
+            if not begun:
+                await refusal.response()(scope, receive, send)
+        except ClientDisconnect:
+            return
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+            if begun:
+                raise
+            await Refusal(500, "The server failed.", code="server_failed").response()(scope, receive, send)
+
+    def _check(self, request: Request) -> None:
+        host = request.headers.get("host", "").lower()
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+        if self._local and name not in LOCAL:
+            raise Refusal(421, "This server is for its own machine. Start it with --host to serve others.")
+        if self._key is None or request.url.path in OPEN:
+            return
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        # Compared in constant time, so that nobody can guess it letter by letter.
+        same = hmac.compare_digest(given.strip().encode(), self._key.encode())
+        if scheme.lower() != "bearer" or not same:
+            headers = {"WWW-Authenticate": "Bearer"}
+            raise Refusal(401, "The API key is missing or wrong.", code="invalid_api_key", headers=headers)
+
+
+async def body_of(request: Request) -> bytes:
+    """A request's body.
+
+    Raises:
+        Refusal: it is not JSON by its type, too large, or too slow.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refusal(415, f"The Content-Type is {kind or 'missing'}, expected application/json.")
+    too_large = Refusal(413, f"The body is larger than {LARGEST} bytes.", headers={"Connection": "close"})
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and (len(declared) > 15 or int(declared) > LARGEST):
+        raise too_large
+
+    async def read() -> bytes:
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > LARGEST:
+                raise too_large
+        return bytes(body)
+
+    try:
+        return await asyncio.wait_for(read(), READING)
+    except TimeoutError:
+        headers = {"Connection": "close"}
+        raise Refusal(408, f"The body did not come within {READING:g} s.", headers=headers) from None

@@ -1,0 +1,100 @@
+"""Serving until somebody ends it."""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import uvicorn
+
+from ..course.registry import UsageError
+from ..engine.serving import ServingEngine
+from .app import make_app
+from .service import Service
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at an address; port 0 is any that is free.
+
+    Raises:
+        UsageError: there is no such address, or it is taken.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listening = socket.socket(family)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        raise UsageError(f"Cannot listen at {host}, port {port}: {error.strerror or error}. Try another --port.") from None
+    return listening
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody but this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def serve(
+    load: Callable[[], ServingEngine],
+    listening: socket.socket,
+    *,
+    local: bool,
+    key: str | None = None,
+    waiting: int = 64,
+    grace: float = 10.0,
+    tell: Callable[[str, ServingEngine], None] = lambda where, engine: None,
+) -> None:
+    """Serve until SIGINT or SIGTERM, and then let those who are there end.
+
+    Args:
+        load: makes the engine; it is called in the one thread that computes, as MLX's streams belong to a thread.
+        listening: where.
+        local: whether it is for this machine alone.
+        key: that clients must have; None for anybody.
+        waiting: how many requests may wait beside those that run.
+        grace: seconds that they have to end.
+        tell: is told the address as soon as it answers.
+
+    Raises:
+        LearnerError: the learner's code is not finished, or failed.
+        UsageError: the model cannot be served.
+    """
+    with ThreadPoolExecutor(1, "engine") as worker:
+        engine = worker.submit(load).result()
+        service = Service(engine, worker, engine.checkpoint.folder.resolve().name, waiting)
+        config = uvicorn.Config(
+            make_app(service, key, local),
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=int(grace) + 5,
+        )
+        host, port = listening.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        server = _Server(config, service, grace, lambda: tell(f"http://{shown}:{port}", engine))
+        try:
+            server.run(sockets=[listening])
+        finally:
+            listening.close()
+
+
+class _Server(uvicorn.Server):
+    """Lets the engine finish before connections are cut."""
+
+    def __init__(self, config: uvicorn.Config, service: Service, grace: float, tell: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._service, self._grace, self._tell = service, grace, tell
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._tell()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        closing = asyncio.ensure_future(self._service.close(self._grace))
+        await super().shutdown(sockets)
+        await closing

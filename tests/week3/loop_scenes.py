@@ -1,0 +1,314 @@
+"""Scenes for an engine loop: a script of calls each, in virtual time, and lines of what comes of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tests.week3.engine_room import Request, Room, asked
+from tests.week3.virtual_time import now, play
+
+OUTSIDE = " of the scheduler was called outside of the worker's jobs"
+
+Scene = Callable[[Room], Awaitable[list[str]]]
+# By name: the script, what the room is like, and what comes of it.
+SCENES: dict[str, tuple[Scene, dict[str, Any], list[str]]] = {}
+
+
+def scene(*expected: str, **room: Any) -> Callable[[Scene], Scene]:
+    def keep(script: Scene) -> Scene:
+        SCENES[script.__name__] = script, room, list(expected)
+        return script
+
+    return keep
+
+
+def played(program: Any, name: str) -> list[str]:
+    """What comes of a scene: the script's own lines, then those of each caller."""
+    script, options, _ = SCENES[name]
+
+    async def whole() -> list[str]:
+        room = Room(program, **options)
+        own = await script(room)
+        await asyncio.sleep(100.0)
+        lines = [*own, *(line for told in room.told for line in told), room.held()]
+        return lines + [f"{what}{OUTSIDE}" for what in sorted(room.scheduler.outside)]
+
+    found: list[str] = play(whole(), name.replace("_", " "))
+    return found
+
+
+@scene(
+    "1 s: 100 gets 101, 1 watched",
+    "2 s: 100 gets 102, 2 watched",
+    "3 s: 100 gets 103 length, 3 watched",
+    "3 s: through",
+    "103 s: nobody in the scheduler",
+)
+async def one_caller(room: Room) -> list[str]:
+    await room.caller(asked(100))
+    return []
+
+
+@scene(
+    "1 s: 100 gets 101, 1 watched",
+    "2 s: 100 gets 102, 2 watched",
+    "3 s: 100 gets 103 length, 3 watched",
+    "3 s: through",
+    "2 s: 200 gets 201, 2 watched",
+    "3 s: 200 gets 202 length, 3 watched",
+    "3 s: through",
+    "103 s: nobody in the scheduler",
+)
+async def another_one_in_the_middle_of_a_step(room: Room) -> list[str]:
+    first = room.caller(asked(100))
+    await asyncio.sleep(0.5)
+    second = room.caller(asked(200, 2))
+    await asyncio.wait([first, second])
+    return []
+
+
+@scene(
+    "1 s: 200 gets 201 202, 1 watched",
+    "2 s: 200 gets 203 204, 2 watched",
+    "3 s: 100 gets 101, 3 watched",
+    "3 s: 200 gets 205 length, 3 watched",
+    "4 s: 100 gets 102 length, 4 watched",
+    "4 s: through",
+    "104 s: nobody in the scheduler",
+)
+async def two_requests_of_one_caller(room: Room) -> list[str]:
+    """One of them reads for two steps, one gains two tokens in each."""
+    await room.caller(asked(100, 2, before=2), asked(200, 5, gain=2))
+    return []
+
+
+@scene(
+    "1 s: 100 gets 101 length, 1 watched",
+    "1 s: through",
+    "11 s: 200 gets 201 length, 2 watched",
+    "11 s: through",
+    "111 s: nobody in the scheduler",
+)
+async def the_next_one_after_a_while(room: Room) -> list[str]:
+    """Nobody is there in between, and no step is done."""
+    await room.caller(asked(100, 1))
+    await asyncio.sleep(9.0)
+    await room.caller(asked(200, 1))
+    return []
+
+
+@scene(
+    "1 s: 100 gets 101, 1 watched",
+    "4.5 s: 100 gets 102 103 104, 4 watched",
+    "5 s: 100 gets 105 length, 5 watched",
+    "5 s: through",
+    "1 s: 200 gets 201, 1 watched",
+    "2 s: 200 gets 202, 2 watched",
+    "3 s: 200 gets 203, 3 watched",
+    "4 s: 200 gets 204, 4 watched",
+    "5 s: 200 gets 205 length, 5 watched",
+    "5 s: through",
+    "105 s: nobody in the scheduler",
+)
+async def a_slow_reader(room: Room) -> list[str]:
+    await asyncio.wait([room.caller(asked(100, 5), rests=3.5), room.caller(asked(200, 5))])
+    return []
+
+
+@scene(
+    "9 s: nobody in the scheduler",
+    "1 s: 100 gets 101, 1 watched",
+    "11 s: 100 gets 102 103 length, 3 watched",
+    "11 s: through",
+    "111 s: nobody in the scheduler",
+)
+async def a_reader_who_comes_back_when_all_is_done(room: Room) -> list[str]:
+    reader = room.caller(asked(100), rests=10.0)
+    await asyncio.sleep(9.0)
+    found = [room.held()]
+    await reader
+    return found
+
+
+@scene(
+    "2.5 s: 200 in the scheduler",
+    "1 s: 100 gets 101, 1 watched",
+    "1 s: leaves",
+    "1 s: 200 gets 201, 1 watched",
+    "2 s: 200 gets 202, 2 watched",
+    "3 s: 200 gets 203, 3 watched",
+    "4 s: 200 gets 204 length, 4 watched",
+    "4 s: through",
+    "104 s: nobody in the scheduler",
+)
+async def a_caller_who_stops_reading(room: Room) -> list[str]:
+    """`aclose` after the first news; the next step is going on then."""
+    room.caller(asked(100, 50), leaves=1)
+    other = room.caller(asked(200, 4))
+    await asyncio.sleep(2.5)
+    found = [room.held()]
+    await other
+    return found
+
+
+@scene(
+    "1.7 s: 100 and 200 in the scheduler",
+    "2.5 s: 200 in the scheduler",
+    "1 s: 100 gets 101, 1 watched",
+    "1.5 s: cancelled",
+    "1 s: 200 gets 201, 1 watched",
+    "2 s: 200 gets 202, 2 watched",
+    "3 s: 200 gets 203, 3 watched",
+    "4 s: 200 gets 204 length, 4 watched",
+    "4 s: through",
+    "104 s: nobody in the scheduler",
+)
+async def a_caller_who_is_cancelled_during_a_step(room: Room) -> list[str]:
+    gone, other = room.caller(asked(100, 50)), room.caller(asked(200, 4))
+    await asyncio.sleep(1.5)
+    gone.cancel()
+    await asyncio.sleep(0.2)
+    found = [room.held()]
+    await asyncio.sleep(0.8)
+    found.append(room.held())
+    await other
+    return found
+
+
+@scene(
+    "2.5 s: nobody in the scheduler",
+    "1 s: 100 gets 101, 1 watched",
+    "1 s: 200 gets 201, 1 watched",
+    "1.5 s: cancelled",
+    "102.5 s: nobody in the scheduler",
+)
+async def a_caller_of_two_who_is_cancelled_twice(room: Room) -> list[str]:
+    """As a server does it that takes a connection down. The second time comes before the step is over."""
+    gone = room.caller(asked(100, 50), asked(200, 50))
+    await asyncio.sleep(1.5)
+    gone.cancel()
+    await asyncio.sleep(0.0)
+    gone.cancel()
+    await asyncio.sleep(1.0)
+    return [room.held()]
+
+
+@scene(
+    "2.5 s: 100 in the scheduler",
+    "1 s: 100 gets 101, 1 watched",
+    "2 s: 100 gets 102, 2 watched",
+    "3 s: 100 gets 103, 3 watched",
+    "4 s: 100 gets 104 length, 4 watched",
+    "4 s: through",
+    "0.7 s: cancelled",
+    "104 s: nobody in the scheduler",
+)
+async def a_caller_who_is_gone_before_its_turn(room: Room) -> list[str]:
+    """It comes during a step, and is cancelled before that is over."""
+    first = room.caller(asked(100, 4))
+    await asyncio.sleep(0.5)
+    gone = room.caller(asked(200, 50))
+    await asyncio.sleep(0.2)
+    gone.cancel()
+    await asyncio.sleep(1.8)
+    found = [room.held()]
+    await first
+    return found
+
+
+@scene(
+    "1.5 s: nobody in the scheduler",
+    "0 s: ValueError",
+    "2.5 s: 300 gets 301 length, 1 watched",
+    "2.5 s: through",
+    "102.5 s: nobody in the scheduler",
+)
+async def a_second_request_that_is_refused(room: Room) -> list[str]:
+    """Of two, by the scheduler: then the first is not served either."""
+    await room.caller(asked(100, 50), Request([200], 3))
+    await asyncio.sleep(1.5)
+    found = [room.held()]
+    await room.caller(asked(300, 1))
+    return found
+
+
+@scene(
+    "1 s: 100 gets 101, 1 watched",
+    "2 s: EngineFailed, from RuntimeError",
+    "1 s: 200 gets 201, 1 watched",
+    "2 s: EngineFailed, from RuntimeError",
+    "3 s: 300 gets 301, 2 watched",
+    "4 s: 300 gets 302 length, 3 watched",
+    "4 s: through",
+    "104 s: nobody in the scheduler",
+    slots=2,
+    fails=[2],
+)
+async def a_step_that_fails(room: Room) -> list[str]:
+    """The third caller waits for a place in the meantime, and has nothing to do with it."""
+    await asyncio.wait([room.caller(asked(100)), room.caller(asked(200)), room.caller(asked(300, 2))])
+    return []
+
+
+@scene(
+    "1 s: EngineFailed, from RuntimeError",
+    "1 s: EngineFailed, from RuntimeError",
+    "3 s: 300 gets 301 length, 1 watched",
+    "3 s: through",
+    "103 s: nobody in the scheduler",
+    fails=[1],
+    early=True,
+)
+async def a_step_that_fails_before_anybody_runs(room: Room) -> list[str]:
+    await asyncio.wait([room.caller(asked(100)), room.caller(asked(200))])
+    await asyncio.sleep(1.0)
+    await room.caller(asked(300, 1))
+    return []
+
+
+@scene(
+    "3 s: closed",
+    "1 s: 100 gets 101, 1 watched",
+    "2 s: 100 gets 102, 2 watched",
+    "3 s: 100 gets 103 length, 3 watched",
+    "3 s: through",
+    "1.5 s: EngineClosed",
+    "3 s: EngineClosed",
+    "103 s: nobody in the scheduler",
+)
+async def closed_with_time_enough(room: Room) -> list[str]:
+    first = room.caller(asked(100))
+    await asyncio.sleep(0.5)
+    closing = asyncio.create_task(room.engine.close(10.0))
+    await asyncio.sleep(1.0)
+    room.caller(asked(200))
+    await closing
+    found = [f"{now():g} s: closed"]
+    await asyncio.wait([first, room.caller(asked(300))])
+    return found
+
+
+@scene(
+    "3 s: closed",
+    "3 s: nobody in the scheduler",
+    "3 s: EngineClosed",
+    "1 s: 200 gets 201 length, 1 watched",
+    "1 s: through",
+    "103 s: nobody in the scheduler",
+    slots=2,
+)
+async def closed_before_all_have_ended(room: Room) -> list[str]:
+    """After 1.7 s, in the middle of a step, which is the last one."""
+    room.caller(asked(100, 50, before=40))
+    room.caller(asked(200, 1))
+    await asyncio.sleep(0.5)
+    await room.engine.close(1.7)
+    return [f"{now():g} s: closed", room.held()]
+
+
+@scene("0 s: closed", "0 s: EngineClosed", "100 s: nobody in the scheduler")
+async def closed_with_nobody_there(room: Room) -> list[str]:
+    await room.engine.close(5.0)
+    found = [f"{now():g} s: closed"]
+    await room.caller(asked(100))
+    return found

@@ -1,0 +1,212 @@
+"""Scripts for the stream of an answer: what the engine tells, and which pieces come of it."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from tests.week3.engine_room import Request
+from tests.week3.virtual_time import play
+
+# A turn is: whose news, its tokens, the text that may be shown by then, why it has ended.
+
+Turn = tuple[int, list[int], str, str]
+
+
+class Text:
+    """What stands for a `StopStrings`: its text is as the turns say; `finish` shows what was held, and finds a stop."""
+
+    def __init__(self, held: str, found: bool) -> None:
+        self.text, self.found, self.held, self.late, self.finished = "", None, held, found, 0
+        self.found: str | None
+
+    def finish(self) -> str:
+        self.finished += 1
+        if self.found:
+            return ""
+        shown = self.held
+        self.text, self.held = self.text + shown, ""
+        if self.late:
+            self.found = "dog"
+        return shown
+
+
+@dataclass(frozen=True)
+class Told:
+    """As `server.loop.News`."""
+
+    request: Request
+    tokens: list[int]
+    finished: str
+
+
+@dataclass
+class Script:
+    """Turns of a stream; `held` and `late` are the texts' own, `stops` those that have found a stop string.
+
+    `error` is raised behind the turns, `closes` says after how many pieces the reader goes away.
+    """
+
+    turns: list[Turn]
+    held: Sequence[str] = ("", "")
+    late: Sequence[bool] = (False, False)
+    stops: Sequence[int] = ()
+    error: str = ""
+    closes: int = 0
+    ahead: bool = False  # the scheduler is a step ahead: all texts are there and all requests have ended
+    last: bool = False
+
+
+def streamed(program: Any, loop: ModuleType, script: Script, events: bool) -> list[str]:
+    """The pieces, or the events, in words, and then what became of the stream and of the texts."""
+    requests = [Request([7] * 3, 9), Request([7] * 3, 9)]
+    texts = [Text(held, late) for held, late in zip(script.held, script.late, strict=True)]
+    state = ["open"]
+
+    async def news() -> AsyncGenerator[Told, None]:
+        try:
+            if script.ahead:
+                for who, _, text, finished in script.turns:
+                    texts[who].text, requests[who].finished = text, finished
+            for who, tokens, text, finished in script.turns:
+                await asyncio.sleep(1.0)
+                if not script.ahead:
+                    texts[who].text = text
+                if finished:
+                    requests[who].finished = finished
+                    texts[who].found = "dog" if who in script.stops else None
+                yield Told(requests[who], tokens, finished)
+            if script.error:
+                cause = getattr(loop, script.error, ValueError)
+                raise cause("what has happened")
+            state[0] = "read to its end"
+        except GeneratorExit:
+            state[0] = "closed"
+            raise
+
+    def shape(piece: Any) -> object:
+        who = requests.index(piece.request)
+        return {"who": who, "text": piece.text, "tokens": list(piece.tokens), "why": piece.finish_reason}
+
+    async def read() -> list[str]:
+        source, found = news(), list[str]()
+        stream = program(source, dict(zip(requests, texts, strict=True)))
+        behind = (lambda: {"usage": 5}) if script.last else None
+        reader = stream.events(shape, behind, lambda e: {"error": str(e)}) if events else stream.pieces()
+        if asyncio.iscoroutine(reader):
+            await reader
+        raw, number = b"", 0
+        try:
+            async for item in reader:
+                number += 1
+                if events:
+                    raw += item
+                else:
+                    found.append(" ".join(f"{value!r}" for value in shape(item).values()))  # type: ignore[attr-defined]
+                if number == script.closes:
+                    await reader.aclose()
+                    break
+        except (ValueError, loop.EngineFailed, loop.EngineClosed) as error:
+            found.append(f"raised {type(error).__name__}")
+        found += _parsed(raw)
+        calls = " and ".join(str(text.finished) for text in texts)
+        return [*found, f"the news: {state[0]}; calls of finish: {calls}"]
+
+    lines: list[str] = play(read(), repr(script))
+    return lines
+
+
+def _parsed(raw: bytes) -> list[str]:
+    """Server-Sent Events in words."""
+    found, events = [], raw.decode().split("\n\n")
+    for event in events[:-1]:
+        data = event.removeprefix("data: ")
+        if data == event or "\n" in data or "\r" in data:
+            found.append(f"not an event: {event!r}")
+        elif data == "[DONE]":
+            found.append(data)
+        else:
+            try:
+                found.append(json.dumps(json.loads(data), sort_keys=True))
+            except ValueError:
+                found.append(f"not JSON: {data!r}")
+    return found + [f"does not end: {events[-1]!r}"] * bool(events[-1])
+
+
+# By name: a script, and the pieces that come of it, and what is said of the news.
+STREAMS: dict[str, tuple[Script, list[str]]] = {
+    "as it is written": (
+        Script([(0, [5], "That", ""), (0, [6], "That is", ""), (0, [7, 8], "That is a blue", "length")]),
+        ["0 'That' [5] ''", "0 ' is' [6] ''", "0 ' a blue' [7, 8] 'length'"],
+    ),
+    "what was held is shown in the end": (
+        Script([(0, [5], "That", ""), (0, [6], "That", ""), (0, [7], "That", "length")], held=(" do", "")),
+        ["0 'That' [5] ''", "0 ' do' [6, 7] 'length'"],
+    ),
+    "a stop string": (
+        Script([(0, [5], "a blue ", ""), (0, [6], "a blue ", "stop")], stops=[0]),
+        ["0 'a blue ' [5] ''", "0 '' [6] 'stop'"],
+    ),
+    "a stop string in the last token that there may be": (
+        Script([(0, [5], "a blue ", ""), (0, [6], "a blue ", "length")], held=("x", ""), late=(True, False)),
+        ["0 'a blue ' [5] ''", "0 'x' [6] 'stop'"],
+    ),
+    "the end of a text": (
+        Script([(0, [5], "dog", ""), (0, [], "dog", "stop")]),
+        ["0 'dog' [5] ''", "0 '' [] 'stop'"],
+    ),
+    "tokens that show nothing": (
+        Script([(0, [5], "", ""), (0, [6], "", ""), (0, [7], "\u72d7", ""), (0, [8], "\u72d7", "length")]),
+        ["0 '\u72d7' [5, 6, 7] ''", "0 '' [8] 'length'"],
+    ),
+    "nothing at all": (Script([(0, [], "", "stop")]), ["0 '' [] 'stop'"]),
+    "two answers in turn": (
+        Script(
+            [
+                (0, [5], "a", ""),
+                (1, [6], "bb", ""),
+                (0, [7], "ac", "length"),
+                (1, [8], "bb", ""),
+                (1, [9], "bb", "length"),
+            ],
+            held=("", "d"),
+        ),
+        ["0 'a' [5] ''", "1 'bb' [6] ''", "0 'c' [7] 'length'", "1 'd' [8, 9] 'length'"],
+    ),
+    "a text that is a step ahead of its news": (
+        Script([(0, [5], "That", ""), (0, [6], "That is", "length")], ahead=True),
+        ["0 'That is' [5] ''", "0 '' [6] 'length'"],
+    ),
+}
+
+
+def streamed_by_formula(script: Script) -> list[str]:
+    """The pieces of a script without closing and errors."""
+    sent, unsent, found = ["", ""], [list[int](), list[int]()], []
+    final = {who: text for who, _, text, _ in script.turns}
+    for who, tokens, text, finished in script.turns:
+        shown = final[who] if script.ahead else text
+        if finished and who not in script.stops:
+            shown += script.held[who]
+        why = "stop" if finished and (who in script.stops or script.late[who]) else finished
+        gained, unsent[who] = shown[len(sent[who]) :], unsent[who] + tokens
+        if gained or finished:
+            found.append(f"{who} {gained!r} {unsent[who]!r} {why!r}")
+            sent[who], unsent[who] = sent[who] + gained, []
+    return found
+
+
+def random_script(seed: int, length: int, width: int) -> Script:
+    """Two answers that are written in turn, so many news of so many tokens at most."""
+    draw, texts, turns = random.Random(seed), ["", ""], list[Turn]()
+    reasons = [draw.choice(("stop", "length")) for _ in range(2)]
+    for number in range(length):
+        who = number % 2
+        texts[who] += draw.choice(("", " dog", "\u72d7", "\n", '"'))
+        ends = number >= length - 2
+        turns.append((who, [draw.randrange(9) for _ in range(draw.randint(0, width))], texts[who], reasons[who] * ends))
+    stops = [who for who in range(2) if reasons[who] == "stop" and draw.random() < 0.5]
+    return Script(turns, held=[draw.choice(("", " d")) for _ in range(2)], stops=stops)

@@ -1,0 +1,242 @@
+"""Known programs of task 3.7.4, the figures of a server."""
+
+import time
+from functools import partial
+
+import mlx.core as mx
+from tests.week3.figures_script import Clock, figures, measured, random_calls
+from tiny_llm_solution.server.metrics import EACH_TOKEN, FIRST_TOKEN
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("3.7.4")
+
+
+def numbers(calls, prompts, program):
+    """The names of all figures, and the figures, each by itself, thousands apart: they are of all sizes."""
+    clock = Clock()
+    found = figures(measured(program(clock), clock, calls, prompts))
+    names = "\n".join(sorted(found))
+    return mx.array(list(names.encode())), *(mx.array(part) for name in sorted(found) for part in divmod(found[name], 1000.0))
+
+
+for calls, prompts in (
+    ([], [1]),
+    (
+        [(10.0, "arrived", 0, 0), (10.5, "new", 0, 1), (11.0, "new", 0, 1), (12.5, "ends", 0, 1), (12.5, "left", 0, 1)],
+        [7],
+    ),
+    ([(1.0, "arrived", 0, 0), (2.0, "new", 0, 0), (4.0, "new", 0, 1), (6.0, "ends", 0, 1)], [900]),
+    ([(1.0, "arrived", 0, 0), (2.0, "new", 0, 3), (4.0, "new", 0, 4), (5.0, "ends", 0, 2)], [5]),
+    ([(1.0, "arrived", 0, 0), (2.0, "ends", 0, 0)], [5]),
+    ([(1.0, "arrived", 0, 0), (2.0, "ends", 0, 4)], [5]),
+    ([(1.0, "arrived", 0, 0), (2.0, "new", 0, 1), (3.0, "new", 0, 1), (6.0, "ends", 0, 0)], [5]),
+    ([(0.0, "arrived", 0, 0), (0.25, "new", 0, 1), (0.5, "ends", 0, 1)], [5]),
+    ([(0.0, "arrived", 0, 0), (0.0, "refused", 0, 0), (1.0, "preempted", 0, 0), (1.5, "left", 0, 2)], [4]),
+    ([(0.0, "arrived", 0, 0), (1.0, "new", 0, 1), (1.5, "left", 0, 2), (2.0, "new", 0, 1)], [4]),
+    ([(0.0, "arrived", 0, 0)], [1000005]),
+    random_calls(1, 9, 40),
+    random_calls(2, 9, 40),
+):
+    known.probe()(partial(numbers, calls, prompts))
+
+
+@known.probe()
+def no_entries(program):
+    """How much is kept of requests that have left."""
+    subject, clock = program(time.perf_counter), Clock()
+    calls = [
+        call for i in range(40) for call in ((0.0, "arrived", i, 0), (i + 1.0, "new", i, 1), (i + 1.5, "left", i, 0))
+    ]
+    measured(subject, clock, calls, [1] * 40)
+    return mx.array(sum(len(v) for v in vars(subject).values() if isinstance(v, dict | list | set)) > 20)
+
+
+known.not_timed("it counts")
+
+TTFT = "if tokens and request in self._arrivals and request not in self._first:"
+TPOT = "if later := len(request.output) - count:\n    self._tpot.add((now - began) / later)"
+known.change(
+    "first-step-for-first-token",
+    (TTFT, "if request in self._arrivals and request not in self._first:"),
+    fact="the first step of a request counts as its first token, also one that reads a part of its prompt",
+    question="A prompt is read in ten steps. When does its user see something?",
+)
+known.change(
+    "first-token-every-time",
+    (TTFT, "if tokens and request in self._arrivals:"),
+    fact="TTFT is measured with every token",
+    question="How many first tokens has a request?",
+)
+known.change(
+    "each-gap-from-arrival",
+    ("self._first[request] = now, len(tokens)", "self._first[request] = self._arrivals[request], len(tokens)"),
+    fact="TPOT counts from the arrival, the wait for the first token included",
+    question="A request waits ten seconds, and then writes fast. Which of the two times is long?",
+)
+known.change(
+    "divided-by-all",
+    (TPOT, "if len(request.output) - count:\n    self._tpot.add((now - began) / len(request.output))"),
+    fact="TPOT is divided by the number of all tokens",
+    question="Between the first and the fifth token, how many gaps are there?",
+)
+known.change(
+    "first-step-is-one-token",
+    ("self._first[request] = now, len(tokens)", "self._first[request] = now, 1"),
+    fact="the first step counts as one token, however many it gave",
+    question="The first step gave three tokens. How many tokens came after it?",
+)
+known.change(
+    "one-token-has-a-gap",
+    (TPOT, "self._tpot.add((now - began) / max(1, len(request.output) - count))"),
+    fact="a request whose tokens came all at once has a TPOT, too",
+    question="A request had one token. How long was the gap to its next one?",
+)
+known.change(
+    "every-gap",
+    (
+        "for request in step.finished:",
+        """
+        for chunk in step.chunks:
+            request = chunk.request
+            if request in step.finished or request not in self._first:
+                continue
+            began, count = self._first[request]
+            if later := len(request.output) - count:
+                self._tpot.add((now - began) / later)
+        for request in step.finished:
+        """,
+    ),
+    fact="TPOT is measured at every step, and not once for a request",
+    question="Which counts more in your histogram, a request of ten tokens or one of a thousand?",
+)
+known.change(
+    "counts-of-each-bucket",
+    ("so_far += count  # a bucket holds those of all smaller ones, too", "so_far = count"),
+    (
+        'return [*found, f"{name}_sum {self._sum}", f"{name}_count {so_far}"]',
+        'return [*found, f"{name}_sum {self._sum}", f"{name}_count {sum(self._counts)}"]',
+    ),
+    fact="a bucket counts what is between two bounds, where it should hold all smaller ones, too",
+    question="What does le stand for?",
+)
+known.change(
+    "bound-belongs-above",
+    ("bisect_left(self._bounds, seconds)", "sum(bound <= seconds for bound in self._bounds)"),
+    fact="a time that is a bucket's bound is counted in the next one",
+    question="Is 0.25 at most 0.25?",
+)
+known.change(
+    "no-bucket-for-the-rest",
+    ('zip((*self._bounds, "+Inf"), self._counts, strict=True)', "zip(self._bounds, self._counts, strict=False)"),
+    fact="what is longer than the last bound is in no bucket, and not counted",
+    question="In which bucket is a request that waited two minutes?",
+)
+known.change(
+    "six-digits",
+    (
+        'lines += [f"# TYPE tiny_llm_{name}_total counter", f"tiny_llm_{name}_total {self._counts[name]}"]',
+        'lines += [f"# TYPE tiny_llm_{name}_total counter", f"tiny_llm_{name}_total {self._counts[name]:g}"]',
+    ),
+    ('f"tiny_llm_{name} {value}"', 'f"tiny_llm_{name} {value:g}"'),
+    fact="numbers have six digits, so that a counter of millions stands still",
+    question='What does f"{1234567:g}" print?',
+)
+known.change(
+    "last-line-open",
+    ('return "".join(f"{line}\\n" for line in lines)', 'return "\\n".join(lines)'),
+    fact="the last line does not end",
+    question="What is behind the last figure?",
+)
+known.change(
+    "kept-for-ever",
+    ("self._arrivals.pop(request, None)\n", ""),
+    ("self._first.pop(request, None)\n", ""),
+    fact="requests are kept when they have left",
+    question="How many requests does your object know after a million have come and gone?",
+)
+known.change(
+    "refused-are-requests",
+    (
+        'self._counts["refused_requests"] += 1',
+        'self._counts["refused_requests"] += 1\nself._reasons["refused"] += 1',
+    ),
+    fact="those who are refused are among the requests, too",
+    question="Has a request that was refused ever been let in?",
+)
+known.change(
+    "steps-for-tokens",
+    ('self._counts["output_tokens"] += len(tokens)', 'self._counts["output_tokens"] += bool(tokens)'),
+    fact="of the tokens of a step, one is counted for each request",
+    question="A step gives a request three tokens. By how many does the counter rise?",
+)
+known.change(
+    "any-preemption",
+    ('self._counts["preemptions"] += len(step.preempted)', 'self._counts["preemptions"] += len(step.admitted)'),
+    fact="preemptions counts those who were let in",
+    question="Which list of a step says who was put back?",
+)
+
+
+@known.accepted("numbers without a class for histograms")
+class WithoutAClass:
+    def __init__(self, clock=time.perf_counter):
+        self.clock = clock
+        self.seen = {}
+        self.times = {"first": [0] * 12, "each": [0] * 11}
+        self.sums = {"first": 0.0, "each": 0.0}
+        self.total = {"steps": 0, "preemptions": 0, "prompt_tokens": 0, "output_tokens": 0, "refused_requests": 0}
+        self.reasons = {}
+
+    def arrived(self, request):
+        self.seen[request] = [self.clock(), None, 0]
+        self.total["prompt_tokens"] += len(request.prompt)
+
+    def refused(self):
+        self.total["refused_requests"] += 1
+
+    def add(self, which, bounds, seconds):
+        self.sums[which] += seconds
+        for number, bound in enumerate((*bounds, float("inf"))):
+            self.times[which][number] += seconds <= bound
+
+    def stepped(self, step):
+        now = self.clock()
+        self.total["steps"] += 1
+        self.total["preemptions"] += len(step.preempted)
+        for chunk, new in zip(step.chunks, step.new, strict=True):
+            self.total["output_tokens"] += len(new)
+            entry = self.seen.get(chunk.request)
+            if entry is None:
+                continue
+            if entry[1] is None:
+                if new:
+                    entry[1] = now
+                    self.add("first", FIRST_TOKEN, now - entry[0])
+            else:
+                entry[2] += len(new)
+            if chunk.request in step.finished and entry[2]:
+                self.add("each", EACH_TOKEN, (now - entry[1]) / entry[2])
+
+    def left(self, request, reason):
+        self.seen.pop(request, None)
+        self.reasons[reason] = self.reasons.get(reason, 0) + 1
+
+    def exposition(self, gauges):
+        text = ""
+        for name, value in gauges.items():
+            text += f"# TYPE tiny_llm_{name} gauge\ntiny_llm_{name} {value!r}\n"
+        for name, value in self.total.items():
+            text += f"# TYPE tiny_llm_{name}_total counter\ntiny_llm_{name}_total {value}\n"
+        text += "# TYPE tiny_llm_requests_total counter\n"
+        for why, value in self.reasons.items():
+            text += f'tiny_llm_requests_total{{reason="{why}"}} {value}\n'
+        for which, name, bounds in (
+            ("first", "tiny_llm_time_to_first_token_seconds", FIRST_TOKEN),
+            ("each", "tiny_llm_time_per_output_token_seconds", EACH_TOKEN),
+        ):
+            text += f"# TYPE {name} histogram\n"
+            for bound, value in zip((*bounds, "+Inf"), self.times[which], strict=True):
+                text += f'{name}_bucket{{le="{bound}"}} {value}\n'
+            text += f"{name}_sum {self.sums[which]}\n{name}_count {self.times[which][-1]}\n"
+        return text
