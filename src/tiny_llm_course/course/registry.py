@@ -160,7 +160,9 @@ def _week(table: dict[str, Any]) -> Week:
     if "open" in table:
         days.append(_open_task(table["open"], number, max((day.number for day in days), default=0) + 1))
     modes = tuple(map(_mode, table.get("modes", [])))
-    return Week(number, table["title"], tuple(days), stages, modes, engines, **{key: table.get(key, "") for key in RUNS})
+    return Week(
+        number, table["title"], tuple(days), stages, modes, engines, **{key: table.get(key, "") for key in RUNS}
+    )
 
 
 def _stage(table: dict[str, Any]) -> Stage:

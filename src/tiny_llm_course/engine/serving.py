@@ -102,7 +102,9 @@ def load_scheduler(
     assert found
     if drafting and drafting.config["vocab_size"] != found.config["vocab_size"]:
         sizes = drafting.config["vocab_size"], found.config["vocab_size"]
-        raise UsageError(f"{drafting.folder} has {sizes[0]} tokens, but {found.folder} has {sizes[1]}: it cannot draft.")
+        raise UsageError(
+            f"{drafting.folder} has {sizes[0]} tokens, but {found.folder} has {sizes[1]}: it cannot draft."
+        )
     return ServingEngine(found, solution, chosen, limits or Limits(), drafting, kernels)
 
 
