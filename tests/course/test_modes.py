@@ -20,6 +20,7 @@ MODES = load_course().modes()
 ONE = Mode("one", "serves one", Target("serving.modes", "static"), ("3.1.2",), ("3.4.2",))
 MANY = Mode("many", "serves many", Target("serving.modes", "paged"), ("3.1.2", "3.3.3"))
 TEXTS = ["Once upon a time", "That is a blue dog", "Tom had a", "One day, the little girl went to the"]
+LIMITS = Limits(slots=3, budget=16)
 by_model = pytest.mark.parametrize(
     "kernels",
     [
@@ -42,9 +43,9 @@ def two(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return passed
 
 
-def written(mode: str, kernels: bool, slots: int = 3, texts: list[str] = TEXTS, **limits: int) -> list[str]:
+def written(mode: str, kernels: bool, texts: list[str] = TEXTS, limits: Limits = LIMITS) -> list[str]:
     """What some requests get that come together."""
-    engine = load_scheduler(None, True, mode, Limits(slots=slots, budget=16, **limits), "float32", kernels=kernels)
+    engine = load_scheduler(None, True, mode, limits, "float32", kernels=kernels)
     request = importlib.import_module(f"{SOLUTION_NAME}.serving.request").Request
     requests = [request(engine.tokenizer.encode(text), 14, eos_ids=engine.checkpoint.eos_ids) for text in texts]
     for one in requests:
@@ -66,9 +67,9 @@ def test_all_modes_write_the_same_and_what_each_request_gets_alone(kernels: bool
 @by_model
 def test_where_memory_is_short_some_are_put_back_and_write_the_same(kernels: bool) -> None:
     of_token = 2 * 6 * 2 * 64 * 4  # layers, heads, dimensions, bytes
-    short = {"memory": 40 * of_token, "page": 4}
+    short = dataclasses.replace(LIMITS, memory=40 * of_token, page=4)
     for mode in ("paged", "prefix", "speculative"):
-        assert written(mode, kernels, **short) == written(mode, kernels), mode
+        assert written(mode, kernels, limits=short) == written(mode, kernels), mode
 
 
 @by_model
@@ -143,9 +144,10 @@ def test_an_unknown_one_is_refused_with_those_that_there_are(two: set[str]) -> N
 
 
 def test_what_this_machine_cannot_run_is_refused_by_name(two: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    weeks = serving.load_course().weeks
     needs_metal = dataclasses.replace(MANY, requires=("metal",))
-    weeks = tuple(dataclasses.replace(week, modes=(ONE, needs_metal) if week.modes else ()) for week in weeks)
+    weeks = tuple(
+        dataclasses.replace(week, modes=(ONE, needs_metal) if week.modes else ()) for week in load_course().weeks
+    )
     monkeypatch.setattr(serving, "load_course", lambda: Course(weeks))
     monkeypatch.setattr(serving, "missing", tuple)
     monkeypatch.setattr(stages, "missing", tuple)
