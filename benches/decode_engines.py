@@ -59,7 +59,7 @@ class OfMlx(Obeying):
 
 
 def random_weights() -> dict[str, mx.array]:
-    """Weights in this shape, the matrices quantized to 4 bits: of the size that products keep, and else of no meaning."""
+    """Weights in this shape, the matrices in 4 bits: they mean nothing, and products keep their size."""
     weights = {"model.norm.weight": mx.ones(E)}
     names = [("model.embed_tokens", VOCABULARY, E)]
     for layer in range(LAYERS):

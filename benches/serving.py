@@ -2,8 +2,8 @@
 
     pdm run python benches/serving.py [--quick]
 
-Our schedulers serve the model that comes with the course, and one in the shape of Qwen3-0.6B with random weights, on one
-CPU. All figures are ratios of what took turns in one run. On a quiet machine, for a minute or two.
+Our schedulers serve the model that comes with the course, and one in the shape of Qwen3-0.6B with random weights, on
+one CPU. All figures are ratios of what took turns in one run. On a quiet machine, for a minute or two.
 """
 
 import argparse

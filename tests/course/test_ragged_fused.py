@@ -157,7 +157,7 @@ def test_what_it_refuses_is_said_in_one_line():
     with pytest.raises(ValueError, match=r"^97 tokens are more than max_position_embeddings = 96$"):
         given.fused([chunk(one, 0, tokens(97), 1)], memory)
     memory.tables[one] = [80, 1]
-    with pytest.raises(IndexError, match="^there is no page 80 among 80$"):
+    with pytest.raises(IndexError, match=r"^there is no page 80 among 80$"):
         given.fused([chunk(one, 0, tokens(5), 1)], memory)
     with pytest.raises(TypeError, match="not DenseMemory"):
         given.fused([chunk(one, 0, tokens(5), 1)], given.dense())

@@ -44,6 +44,10 @@ def engine() -> str:
     return stage().replace("[[stages]]", "[[engines]]") + 'config = "c:C"\ncounts = "a:counted"\n'
 
 
+def mode(kernels: str = "[]", make: str = '"serving.modes:m"') -> str:
+    return f'[[modes]]\nname = "m"\ntitle = "M"\nmake = {make}\nneeds = ["1.1.1"]\nkernels = {kernels}\n'
+
+
 def open_task(of: str = '"1.1.2"') -> str:
     keys = f'of = {of}\ntarget = "checks:check"\nchapter = "checks.md"\nminutes = 10\ndifficulty = 1\n'
     return f'[open]\ntitle = "Checks"\n{keys}hints = ["one", "two", "three"]\n'
@@ -93,6 +97,13 @@ def test_what_a_task_requires_and_may_take_and_what_a_week_builds(tmp_path: Path
     course = load(tmp_path, text)
     assert (course.task("1.1.1").requires, course.task("1.1.1").seconds) == (("compiler", "port"), 90)
     assert [week.build for week in course.weeks] == ["extension/build.py", ""]
+
+
+def test_a_mode_may_have_kernels(tmp_path: Path) -> None:
+    text = REGISTRY.replace(week(1), week(1) + mode() + mode('["1.1.1"]').replace('"m"', '"n"'))
+    plain, fused = load(tmp_path, text).modes()
+    assert (plain.name, plain.make, plain.needs) == ("m", Target("serving.modes", "m"), ("1.1.1",))
+    assert (plain.kernels, fused.kernels) == ((), ("1.1.1",))
 
 
 def test_an_engine_is_no_stage(tmp_path: Path) -> None:
@@ -260,6 +271,9 @@ def test_an_empty_course_says_so(tmp_path: Path) -> None:
         ),
         ('title = "Week"\n', 'title = "Week"\n' + stage() + stage(), "stage s is there twice"),
         ('title = "Week"\n', 'title = "Week"\n' + stage() + engine(), "stage s is there twice"),
+        ('title = "Week"\n', 'title = "Week"\n' + mode() + mode(), "mode m is there twice"),
+        ('title = "Week"\n', 'title = "Week"\n' + mode(make='"m"'), "mode m: 'make' is 'm', which is not module:name"),
+        ('title = "Week"\n', 'title = "Week"\n' + mode('["1.1.9"]'), "mode m: 'kernels' names 1.1.9, which does not"),
         (
             'title = "Week"\n',
             'title = "Week"\n' + engine().replace('"c:C"', '"c"'),

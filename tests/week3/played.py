@@ -350,7 +350,8 @@ def play_preemption(
     rows = []
     for _, number, count in script:
         request, told = requests[number], step()
-        answer = make_room(one, Chunk(request, request.read, [1] * count, 1), told)
+        chunk = Chunk(request, request.read, [1] * count, 1)
+        answer = memory.reserve(request, count) or make_room(one, chunk, told)
         queue = []
         while one.waiting:
             queue.append(one.waiting.next())

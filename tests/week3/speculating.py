@@ -19,10 +19,13 @@ def refuse(headline: str, case: str = "", *lines: str) -> None:
 
 
 class Notes:
-    """A memory of tokens, with room for so many; None: for all."""
+    """A memory of tokens, with room for so many; None: for all.
 
-    def __init__(self, room: int | None = None, case: str = "") -> None:
-        self.room, self.case = room, case
+    A `lenient` one takes what cannot be, as arrays would: the program is to be known by what becomes of it.
+    """
+
+    def __init__(self, room: int | None = None, case: str = "", lenient: bool = False) -> None:
+        self.room, self.case, self.lenient = room, case, lenient
         self.held: dict[Any, list[int]] = {}
         self.promised: dict[Any, int] = {}
         self.most = 0  # tokens, at once
@@ -37,9 +40,9 @@ class Notes:
 
     def begin(self, request: Any) -> bool:
         """Nothing is there yet."""
-        if request in self.held:
+        if request in self.held and not self.lenient:
             refuse("memory was to begin a request that it has already", self.case)
-        if self.room is not None and len(self.held) == self.room:
+        if self.room is not None and sum(self.promised.values()) >= self.room:
             return False
         self.held[request], self.promised[request] = [], 0
         request.read = 0
@@ -48,7 +51,7 @@ class Notes:
     def reserve(self, request: Any, count: int) -> bool:
         """Whether there is room."""
         wanted = len(self._of(request)) + count
-        others = sum(max(n, len(self.held[each])) for each, n in self.promised.items() if each is not request)
+        others = sum(n for each, n in self.promised.items() if each is not request)
         if self.room is not None and wanted + others > self.room:
             return False
         self.promised[request] = wanted
@@ -56,7 +59,7 @@ class Notes:
 
     def shorten(self, request: Any, length: int) -> None:
         """Keep the first ones."""
-        if not 0 <= length <= len(self._of(request)):
+        if not 0 <= length <= len(self._of(request)) and not self.lenient:
             refuse(f"memory was shortened to {length}, and had {len(self.held[request])}", self.case)
         del self.held[request][length:]
         self.promised[request] = length
@@ -69,11 +72,13 @@ class Notes:
     def add(self, chunk: Any) -> list[int]:
         """The tokens with a chunk behind them."""
         held = self._of(chunk.request)
-        if chunk.start != len(held):
+        if chunk.start != len(held) and not self.lenient:
             refuse(f"a chunk starts at {chunk.start}, and memory has {len(held)} tokens", self.case)
         held += chunk.tokens
-        if len(held) > self.promised[chunk.request]:
-            refuse(f"{len(held)} tokens are in memory, and room was reserved for {self.promised[chunk.request]}", self.case)
+        if len(held) > self.promised[chunk.request] and not self.lenient:
+            refuse(
+                f"{len(held)} tokens are in memory, and room was reserved for {self.promised[chunk.request]}", self.case
+            )
         self.most = max(self.most, len(held))
         return held
 
@@ -93,7 +98,7 @@ class Told:
     def __call__(self, chunks: list[Any], memory: Notes) -> mx.array:
         """R x V."""
         self.calls.append([len(chunk.tokens) for chunk in chunks])
-        if not chunks or not all(chunk.tokens for chunk in chunks):
+        if not chunks or not (all(chunk.tokens for chunk in chunks) or memory.lenient):
             refuse("the model was called for nothing", memory.case)
         if len({id(chunk.request) for chunk in chunks}) < len(chunks):
             refuse("the model was given two chunks of one request", memory.case)
@@ -147,3 +152,54 @@ def greedy_text(logits: Callable[[list[int]], Array64], prompt: list[int], count
     for _ in range(count):
         text.append(int(np.argmax(logits(text))))
     return text[len(prompt) :]
+
+
+class Writers:
+    """Requests that a draft model writes ahead for, and what it has done for them.
+
+    Args:
+        program: the class of the draft model.
+        request, params: the classes of requests and of their params.
+        prompts: of each request.
+        settings: of each request, its params by name.
+        logits: what the small model says.
+    """
+
+    def __init__(
+        self,
+        program: Any,
+        request: Any,
+        params: Any,
+        prompts: list[list[int]],
+        settings: list[dict[str, Any]],
+        logits: Callable[[list[int]], Array64],
+        room: int | None = None,
+        case: str = "",
+        lenient: bool = False,
+    ) -> None:
+        self.memory, self.model = Notes(room, case, lenient), Told(logits)
+        self.requests = [request(list(p), 90, params(**s)) for p, s in zip(prompts, settings, strict=True)]
+        for each in self.requests:
+            each.read = 77  # which is the large model's, and nobody else's
+        self.drafter = program(self.model, self.memory)
+
+    def draft(self, counts: list[int | None]) -> list[Any]:
+        """A draft for each request; None in the place of a count is a request that nobody asks about."""
+        asked = [i for i, count in enumerate(counts) if count is not None]
+        found = self.drafter.draft([self.requests[i] for i in asked], [counts[i] for i in asked])
+        drafts = dict(zip(asked, found, strict=True))
+        return [drafts.get(i) for i in range(len(counts))]
+
+    def write(self, drafts: list[Any], stands: int, vocab: int) -> None:
+        """So many tokens of each draft stand, and another one than the next comes behind them."""
+        for request, draft in zip(self.requests, drafts, strict=True):
+            if draft is not None:
+                tokens = draft.tokens
+                after = tokens[stands] if stands < len(tokens) else request.length
+                request.output += [*tokens[:stands], (after + 1) % vocab]
+
+
+def table(rows: Sequence[Sequence[int]], width: int = 0) -> mx.array:
+    """Lists as rows of one table, with -1 behind each."""
+    width = max([width, *map(len, rows)])
+    return mx.array(np.array([[*row, *[-1] * (width - len(row))] for row in rows], np.int32).reshape(len(rows), width))

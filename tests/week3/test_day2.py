@@ -6,6 +6,7 @@ written down without any cleverness. Percentiles are held to fractions, which do
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ NAMES = {
 
 
 def plan_agrees(specs, budget, words="", size=0, swept=False):
-    """The chunks, in any order, are those of the rules; requests and list stay as they were. A second call gives the same."""
+    """The chunks, in any order, are those of the rules, twice; requests and list stay as they were."""
     case = f"budget {budget}; {words or in_words(specs)}"
     running = requests_of(Request, specs)
     given_list, size = list(running), size or len(specs)
@@ -114,7 +115,7 @@ def test_task_1_chunked_nobody_runs():
 
 
 def test_task_1_chunked_a_prompt_step_by_step():
-    """Ten tokens of a prompt beside one that writes, five tokens a step: 4, 4 and 2 of them, and the last piece is scored."""
+    """Ten tokens of a prompt beside one that writes, five tokens a step: 4, 4 and 2 of them, the last scored."""
     for read in (0, 4, 8):
         plan_agrees([(5, 1 + read, 5 + read), (10, 0, read)], 5)
 
@@ -211,8 +212,8 @@ SCRIPTS = {
         ("finish", 4), ("let in",), ("let in",),
     ],
     "what is written counts": [
-        ("come", "ann", 2), ("come", "bob", 2), ("let in",), ("let in",), ("read", 0, 2), ("read", 1, 2), ("read", 0, 1),
-        ("read", 0, 1), ("finish", 0), ("finish", 1), ("come", "ann", 1), ("come", "bob", 1), ("let in",), ("let in",),
+        ("come", "ann", 2), ("come", "bob", 2), ("let in",), ("let in",), ("read", 0, 2), ("read", 1, 2),
+        *[("read", 0, 1)] * 2, ("finish", 0), ("finish", 1), ("come", "ann", 1), ("come", "bob", 1), *[("let in",)] * 2,
     ],
     "what was let in is claimed": [*[("come", "ann", 5)] * 2, *[("come", "bob", 3)] * 3, *[("let in",)] * 5],
     "half of it is read": [
@@ -251,7 +252,7 @@ SCRIPTS = {
         *[("come", "ann", 3)] * 3, ("let in",), ("read", 0, 3), ("put back", 0), *[("let in",)] * 3,
     ],
     "the last of a user is put back": [
-        *[("come", "ann", 3)], *[("come", "bob", 3)] * 2, ("let in",), ("read", 0, 2), ("put back", 0), *[("let in",)] * 3,
+        ("come", "ann", 3), *[("come", "bob", 3)] * 2, ("let in",), ("read", 0, 2), ("put back", 0), *[("let in",)] * 3,
     ],
     "one who is put back is not lifted": [
         *[("come", "ann", 9)] * 2, ("come", "bob", 2), ("let in",), ("let in",), ("read", 0, 9), ("read", 2, 1),
@@ -266,8 +267,8 @@ SCRIPTS = {
     ],
     "the only one of a user is cancelled": [
         ("come", "bob", 2), *[("come", "ann", 5)] * 3, ("let in",), ("let in",), ("read", 0, 2), ("read", 1, 5),
-        ("finish", 0), ("finish", 1), ("come", "bob", 2), ("cancel", 4), ("let in",), ("read", 2, 5), ("come", "bob", 2),
-        *[("let in",)] * 3,
+        ("finish", 0), ("finish", 1), ("come", "bob", 2), ("cancel", 4), ("let in",), ("read", 2, 5),
+        ("come", "bob", 2), *[("let in",)] * 3,
     ],
 }  # fmt: skip
 
@@ -412,7 +413,7 @@ ROWS = {
 def exact(rows):
     """TTFT and TPOT of each request that has them, as fractions."""
     ttft = [Fraction(tokens[0]) - Fraction(came) for came, _, *tokens in rows if tokens]
-    gaps = [[Fraction(b) - Fraction(a) for a, b in zip(tokens, tokens[1:], strict=False)] for _, _, *tokens in rows]
+    gaps = [[Fraction(b) - Fraction(a) for a, b in pairwise(tokens)] for _, _, *tokens in rows]
     return ttft, [sum(some) / len(some) for some in gaps if some]
 
 
@@ -484,9 +485,9 @@ def test_task_3_latency_lists(name):
 
 
 def test_task_3_latency_summary_of_many():
-    latency_agrees(
-        [(float(i), i + 0.5, i + 1.0 + (i * 7 % 40) / 8, i + 30.0 + i % 3) for i in range(40)], "40 requests"
-    )
+    many = [(float(i), i + 0.5, i + 1.0 + (i * 7 % 40) / 8, i + 30.0 + i % 3) for i in range(40)]
+    latency_agrees(many, "40 requests")
+    latency_agrees([(0.0, 0.0, i / 8, i / 8 + i * 37 % 200) for i in range(200)], "200 requests")
 
 
 @pytest.mark.parametrize(

@@ -450,7 +450,7 @@ def test_task_4_metal_pytorch(pytorch):
 @by_dtype
 def test_task_4_metal_moves(dtype):
     """Queries and output once, keys and values of whole blocks, and for each block two lines of the table a SIMD-group."""
-    query, *rest = paged_inputs(15, 32, 96, 16, 1, 1, 32, dtype)
+    query, *rest = paged_inputs(15, 32, 96, 8, 1, 1, 32, dtype)
     blocks = 3 + 3
     moved = 2 * query.nbytes + 2 * blocks * 32 * 32 * dtype.size + blocks * 4 * 2 * 64
     costs_at_most(metal, query, *rest, seed=15, moved=moved)
@@ -458,7 +458,7 @@ def test_task_4_metal_moves(dtype):
 
 def test_task_4_metal_skipped_blocks_are_not_moved():
     """Of a prompt of 96 tokens the first 32 queries need one block of keys, the next 32 two, the last 32 three."""
-    query, *rest = paged_inputs(16, 96, 96, 16, 1, 1, 32)
+    query, *rest = paged_inputs(16, 96, 96, 8, 1, 1, 32)
     blocks = 2 * (1 + 2 + 3)
     moved = 2 * query.nbytes + 2 * blocks * 32 * 32 * 4 + blocks * 4 * 2 * 64
     costs_at_most(metal, query, *rest, seed=16, moved=moved)

@@ -45,8 +45,9 @@ def fair_ties(program):
 @known.probe()
 def fair_long_and_short(program):
     return played(
-        program, *[("come", "ann", 8)] * 3, *[("come", "bob", 2)] * 6, IN, ("read", 0, 8), ("finish", 0), IN, ("read", 3, 2),
-        ("finish", 3), IN, ("read", 4, 2), ("read", 4, 1), ("finish", 4), IN, ("read", 5, 2), ("finish", 5), IN, IN, IN,
+        program, *[("come", "ann", 8)] * 3, *[("come", "bob", 2)] * 6, IN, ("read", 0, 8), ("finish", 0), IN,
+        ("read", 3, 2), ("finish", 3), IN, ("read", 4, 2), ("read", 4, 1), ("finish", 4), IN, ("read", 5, 2),
+        ("finish", 5), IN, IN, IN,
     )  # fmt: skip
 
 
@@ -75,32 +76,32 @@ def fair_new_user(program):
 @known.probe()
 def fair_three_users(program):
     return played(
-        program, *[("come", "ann", 9)] * 2, *[("come", "bob", 4)] * 3, IN, IN, ("read", 0, 9), ("read", 2, 4), ("finish", 0),
-        ("finish", 2), *[("come", "cleo", 2)] * 5, *[IN] * 8,
+        program, *[("come", "ann", 9)] * 2, *[("come", "bob", 4)] * 3, IN, IN, ("read", 0, 9), ("read", 2, 4),
+        ("finish", 0), ("finish", 2), *[("come", "cleo", 2)] * 5, *[IN] * 8,
     )  # fmt: skip
 
 
 @known.probe()
 def fair_back_with_more(program):
     return played(
-        program, ("come", "ann", 9), ("come", "bob", 2), IN, IN, ("read", 0, 9), ("read", 1, 2), ("finish", 0), ("finish", 1),
-        *[("come", "bob", 2)] * 3, ("come", "ann", 2), IN, IN, IN, IN,
+        program, ("come", "ann", 9), ("come", "bob", 2), IN, IN, ("read", 0, 9), ("read", 1, 2), ("finish", 0),
+        ("finish", 1), *[("come", "bob", 2)] * 3, ("come", "ann", 2), IN, IN, IN, IN,
     )  # fmt: skip
 
 
 @known.probe()
 def fair_nobody_waits(program):
     return played(
-        program, ("come", "ann", 6), IN, ("read", 0, 6), ("finish", 0), *[("come", "bob", 2)] * 2, ("come", "ann", 2), IN, IN,
-        IN,
+        program, ("come", "ann", 6), IN, ("read", 0, 6), ("finish", 0), *[("come", "bob", 2)] * 2, ("come", "ann", 2),
+        IN, IN, IN,
     )  # fmt: skip
 
 
 @known.probe()
 def fair_last_of_two(program):
     return played(
-        program, ("come", "ann", 9), ("come", "bob", 3), IN, IN, ("read", 0, 9), ("read", 1, 3), ("finish", 0), ("finish", 1),
-        *[("come", "cleo", 2)] * 3, ("come", "bob", 1), ("come", "ann", 1), *[IN] * 5,
+        program, ("come", "ann", 9), ("come", "bob", 3), IN, IN, ("read", 0, 9), ("read", 1, 3), ("finish", 0),
+        ("finish", 1), *[("come", "cleo", 2)] * 3, ("come", "bob", 1), ("come", "ann", 1), *[IN] * 5,
     )  # fmt: skip
 
 
@@ -255,7 +256,7 @@ known.change(
     "an-empty-queue-lifts-nobody",
     (LEAST, "min((self.counters[one] for one in self._waiting), default=0)"),
     fact="where nobody waits, a new user begins at 0, whatever has been served before",
-    question="Ann has been served for an hour, one request at a time. Bob comes while none of hers waits. Where does he begin?",
+    question="Ann has been served for an hour, and Bob comes while none of hers waits. Where does he begin?",
 )
 known.change(
     "lifted-to-the-highest-if-empty",

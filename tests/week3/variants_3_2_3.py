@@ -1,6 +1,7 @@
 """Known programs of task 3.2.3, latencies."""
 
 import math
+from itertools import pairwise
 
 import mlx.core as mx
 import numpy as np
@@ -293,7 +294,7 @@ class ByCounting:
         if not tokens:
             return
         self.ttft.append(tokens[0] - times.came)
-        gaps = [later - earlier for earlier, later in zip(tokens, tokens[1:], strict=False)]
+        gaps = [later - earlier for earlier, later in pairwise(tokens)]
         if gaps:
             self.tpot.append(math.fsum(gaps) / len(gaps))
 

@@ -81,8 +81,9 @@ def metal_none(program):
 
 @known.probe()
 def metal_moved(program):
-    query, *rest = drawn(13, 32, 64, 16, dims=32)
-    return moved(program, query, *rest, enough=2 * query.nbytes + 2 * 4 * 32 * 32 * 4 + 4 * 4 * 2 * 64)
+    """Three blocks of queries, which need 16, 32 and 48 keys, in four blocks. A table of 12 is not handed over as a constant."""
+    query, *rest = drawn(13, 48, 48, 4, dims=32)
+    return moved(program, query, *rest, enough=2 * query.nbytes + 2 * 96 * 32 * 4 + 4 * 4 * 2 * 64)
 
 
 @known.probe()
@@ -121,7 +122,7 @@ known.change(
 )
 known.change(
     "table-for-all-lanes",
-    ("if (lane < count) {", "{"),
+    ("if (lane < count) {\n  const uint s = from + lane;", "{\n  const uint s = from + lane;"),
     fact="lanes without a token look one up, too, behind the end of the table",
     question="37 tokens in blocks of 32: how many lanes of the second block have a token?",
 )

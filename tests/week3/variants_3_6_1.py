@@ -155,7 +155,7 @@ known.change(
 )
 known.change(
     "all-that-would-stand",
-    ("while accepted < count and " + RULE + ":\n        accepted += 1",
+    ("while accepted < count and " + RULE + ":\n    accepted += 1",
      "accepted = sum(u * each < other for u, each, other in zip(draws, q, p))"),
     fact="all tokens that would stand are counted, also those behind one that was refused",
     question="The second token is refused, the third would stand. After which text was the third one drafted?",

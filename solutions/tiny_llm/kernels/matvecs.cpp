@@ -18,16 +18,19 @@ constexpr int SIDE_BY_SIDE = 2;
 constexpr int SIDE_BY_SIDE = 1;
 #endif
 
-/// Numbers of the groups of one block, each in the lanes of its words.
+/// As `scales_of_block`, in so few steps that two calls for each row of a block do not count.
 static inline Floats spread(const float* groups, int block, int group_size) {
-  if (group_size >= BLOCK) return all(groups[block >> group_size / BLOCK / 2]);  // a group has 1, 2 or 4 blocks
-  Floats found = all(groups[block * BLOCK / group_size]);
-  Ints lane;
-  for (int i = 0; i < LANES; ++i) lane[i] = i;
-  for (int part = 1; part < BLOCK / group_size; ++part)
-    found = lane < part * group_size / PER_WORD ? found : all(groups[block * BLOCK / group_size + part]);
+  if (group_size >= BLOCK) return all(groups[block >> group_size / BLOCK / 2]);
+  const int parts = BLOCK / group_size;
+  Ints lanes;
+  for (int lane = 0; lane < LANES; ++lane) lanes[lane] = lane;
+  groups += block * parts;
+  Floats found = all(groups[0]);
+  for (int part = 1; part < parts; ++part) found = lanes < part * (LANES / parts) ? found : all(groups[part]);
   return found;
 }
+
+constexpr int PIECE = 8192 / BLOCK;  // blocks, divided by vectors: so much of x stays in the innermost cache
 
 /// TOKENS vectors in the order in which the rows of W use them: block x digit x token x lane, with zeros at the end.
 template <int TOKENS>
@@ -41,26 +44,20 @@ static std::vector<float> arranged(const float* x, int inputs) {
   return values;
 }
 
-/// ROWS rows of W, from row o on, times all vectors.
+/// Adds to y what some blocks of ROWS rows of W, from row o on, give with all vectors.
 template <int TOKENS, int ROWS>
-static void rows(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y, int64_t o,
-                 int outputs, int inputs, int group_size, int scale_type, float* unpacked) {
-  const int words = inputs / PER_WORD, groups = inputs / group_size, room = groups + LANES;
-  for (int r = 0; r < ROWS; ++r)
-    for (int g = 0; g < groups; ++g) {
-      unpacked[2 * r * room + g] = number_at(scales, (o + r) * groups + g, scale_type);
-      unpacked[(2 * r + 1) * room + g] = number_at(biases, (o + r) * groups + g, scale_type);
-    }
+static void add(const float* x, const uint32_t* packed, const float* scales, const float* biases, int room, float* y,
+                int begin, int end, int outputs, int words, int group_size) {
   Floats sums[ROWS][TOKENS] = {};
-  for (int block = 0; block * LANES < words; ++block) {
+  for (int block = begin; block < end; ++block) {
     Words word[ROWS];
     Floats scale[ROWS], bias[ROWS];
     for (int r = 0; r < ROWS; ++r) {
-      const uint32_t* row = packed + (o + r) * words + block * LANES;
-      __builtin_prefetch(row + 512);
-      word[r] = words_of_block(row, words - block * LANES);
-      scale[r] = spread(unpacked + 2 * r * room, block, group_size);
-      bias[r] = spread(unpacked + (2 * r + 1) * room, block, group_size);
+      const uint32_t* from = packed + r * words + block * LANES;
+      __builtin_prefetch(from + 512);
+      word[r] = words_of_block(from, words - block * LANES);
+      scale[r] = spread(scales + r * room, block, group_size);
+      bias[r] = spread(biases + r * room, block, group_size);
     }
     for (int digit = 0; digit < PER_WORD; ++digit) {
       Floats w[ROWS];
@@ -71,8 +68,37 @@ static void rows(const float* x, const uint32_t* packed, const void* scales, con
       }
     }
   }
-  for (int r = 0; r < ROWS; ++r)
-    for (int t = 0; t < TOKENS; ++t) y[int64_t(t) * outputs + o + r] = sum(sums[r][t]);
+  for (int t = 0; t < TOKENS; ++t)
+    for (int r = 0; r < ROWS; ++r) y[int64_t(t) * outputs + r] += sum(sums[r][t]);
+}
+
+/// Rows first .. last - 1 of W times all vectors, a piece of the vectors after another.
+template <int TOKENS>
+static void rows(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y, int first,
+                 int last, int outputs, int inputs, int group_size, int scale_type) {
+  const int words = inputs / PER_WORD, groups = inputs / group_size, room = groups + LANES;
+  const int blocks = (inputs + BLOCK - 1) / BLOCK, piece = PIECE / TOKENS;
+  OwnLines wide(int64_t(2 * room) * (last - first));
+  float *scale = wide.data(), *bias = scale + int64_t(room) * (last - first);
+  for (int o = first; o < last; ++o) {
+    widen(scales, int64_t(o) * groups, groups, scale_type, scale + int64_t(o - first) * room);
+    widen(biases, int64_t(o) * groups, groups, scale_type, bias + int64_t(o - first) * room);
+    for (int t = 0; t < TOKENS; ++t) y[int64_t(t) * outputs + o] = 0;
+  }
+  for (int begin = 0; begin < blocks; begin += piece) {
+    const int end = std::min(blocks, begin + piece);
+    for (int o = first; o < last;) {
+      const int64_t at = int64_t(o - first) * room;
+      const uint32_t* row = packed + int64_t(o) * words;
+      if (o + SIDE_BY_SIDE <= last) {
+        add<TOKENS, SIDE_BY_SIDE>(x, row, scale + at, bias + at, room, y + o, begin, end, outputs, words, group_size);
+        o += SIDE_BY_SIDE;
+      } else {
+        add<TOKENS, 1>(x, row, scale + at, bias + at, room, y + o, begin, end, outputs, words, group_size);
+        ++o;
+      }
+    }
+  }
 }
 
 /// So many vectors, known when this is compiled; or one fewer, and so on.
@@ -83,15 +109,11 @@ static void of(const float* x, const uint32_t* packed, const void* scales, const
     if (tokens < TOKENS)
       return of<TOKENS - 1>(x, packed, scales, biases, y, tokens, outputs, inputs, group_size, scale_type);
     const std::vector<float> values = arranged<TOKENS>(x, inputs);
-    pool().run(outputs, std::max(16, outputs / (4 * pool().threads())), [&](int first, int last) {
-      OwnLines unpacked(2 * SIDE_BY_SIDE * (inputs / group_size + LANES));
-      int o = first;
-      for (; o + SIDE_BY_SIDE <= last; o += SIDE_BY_SIDE)
-        rows<TOKENS, SIDE_BY_SIDE>(values.data(), packed, scales, biases, y, o, outputs, inputs, group_size,
-                                   scale_type, unpacked.data());
-      for (; o < last; ++o)
-        rows<TOKENS, 1>(values.data(), packed, scales, biases, y, o, outputs, inputs, group_size, scale_type,
-                        unpacked.data());
+    const int chunk = std::clamp(outputs / (4 * pool().threads()), 16, 128);
+    pool().run(outputs, chunk, [&](int first, int last) {
+      for (; first < last; first += chunk)
+        rows<TOKENS>(values.data(), packed, scales, biases, y, first, std::min(first + chunk, last), outputs, inputs,
+                     group_size, scale_type);
     });
   }
 }

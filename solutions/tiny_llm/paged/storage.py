@@ -40,10 +40,11 @@ class PagedArrays:
         attended, at = [], 0
         for chunk, table in zip(chunks, tables, strict=True):
             own = query[at : (at := at + len(chunk.tokens))].swapaxes(0, 1)[None]  # 1 x H x L x D
-            keys, values = (gathered(x[layer], table, chunk.end) for x in (self.keys, self.values))
-            seen = scaled_dot_product_attention_grouped(own, keys, values, mask="causal")
-            attended.append(seen[0].swapaxes(0, 1))  # L x H x D
-        return mx.concatenate(attended)
+            pages = mx.array(table[: -(-chunk.end // self.page)])
+            keys, values = (gathered(x[layer], pages)[:, :, : chunk.end] for x in (self.keys, self.values))
+            mask = "causal" if len(chunk.tokens) > 1 else None  # a last token alone sees all
+            attended.append(scaled_dot_product_attention_grouped(own, keys, values, mask=mask)[0].swapaxes(0, 1))
+        return mx.concatenate(attended) if len(attended) > 1 else attended[0]
 
     def write(self, layer: int, key: mx.array, value: mx.array, chunks: list[Chunk], tables: list[list[int]]) -> None:
         """Put the keys and values of all chunks where they belong, in one assignment each.
@@ -62,16 +63,14 @@ class PagedArrays:
         self.values[layer][pages, :, places] = value
 
 
-def gathered(pool: mx.array, table: list[int], tokens: int) -> mx.array:
-    """The first tokens of a request, side by side in a new array.
+def gathered(pool: mx.array, pages: mx.array) -> mx.array:
+    """What is in a request's pages, side by side in a new array.
 
     Args:
         pool: of one layer, pages x H_kv x page x D.
-        table: the request's pages.
-        tokens: how many.
+        pages: P, their numbers in the order of the text.
 
     Returns:
-        1 x H_kv x tokens x D.
+        1 x H_kv x (P * page) x D.
     """
-    pages = pool[mx.array(table)]  # P x H_kv x page x D
-    return pages.swapaxes(0, 1).flatten(1, 2)[None, :, :tokens]
+    return pool[pages].swapaxes(0, 1).flatten(1, 2)[None]

@@ -25,7 +25,8 @@ from .memory import DenseMemory, Memory
 from .plans import chunked_prefill, whole_prompts
 from .queue import FairQueue
 from .ragged import RaggedModel
-from .scheduler import Model, Scheduler
+from .scheduler import Scheduler
+from .step import Model
 
 Weights = dict[str, mx.array]
 

@@ -1,8 +1,31 @@
 """Requests that wait to be let in."""
 
 from collections import deque
+from typing import Protocol
 
 from .request import Request
+
+
+class Queue(Protocol):
+    """Who waits, and who is next."""
+
+    def __len__(self) -> int:
+        """How many wait."""
+
+    def add(self, request: Request) -> None:
+        """A new request."""
+
+    def put_back(self, request: Request) -> None:
+        """One that has been let in and must wait again."""
+
+    def next(self) -> Request:
+        """The one to be let in next, which stays here. There is one."""
+
+    def remove(self, request: Request) -> None:
+        """One that has been let in, or does not wait any more. A ValueError if it is not here."""
+
+    def charge(self, request: Request, tokens: int) -> None:
+        """So many tokens of it have been read."""
 
 
 class FirstComeFirstServed:
@@ -44,7 +67,8 @@ class FairQueue:
     Each user has a counter, which begins at 0 and counts the tokens that were read of the user's requests. What a user
     *claims* is this counter and, on top, the unread tokens of those requests of the user that were let in and have not
     finished: as if they had been read. (The virtual token counter of Sheng et al. 2024, "Fairness in Serving Large
-    Language Models", in which tokens read and written count alike. There, too, a prompt counts when it is let in.)
+    Language Models", where a token that is written may count for more than one that is read; here all count 1. There,
+    too, a prompt counts when it is let in.)
     """
 
     def __init__(self) -> None:

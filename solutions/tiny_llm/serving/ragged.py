@@ -103,7 +103,8 @@ def turned(x: mx.array, cos: mx.array, sin: mx.array) -> mx.array:
 
 def scored_rows(chunks: list[Chunk]) -> list[int]:
     """Which of all tokens a next one is asked for, as places in the row of all chunks."""
-    rows, end = [], 0
+    rows: list[int] = []
+    end = 0
     for chunk in chunks:
         end += len(chunk.tokens)
         rows += range(end - chunk.scored, end)

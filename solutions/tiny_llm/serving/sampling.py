@@ -32,7 +32,8 @@ def sample_rows(logits: mx.array, chunks: list[Chunk]) -> list[list[int]]:
         seeds = [(request.params.seed, len(request.output)) for request in rows]
         drawn = mx.argmax(filtered(logits, params) + noise(seeds, logits.shape[-1]), axis=-1)
         chosen = mx.where(mx.array([each.temp > 0 for each in params]), drawn, chosen)
-    tokens = iter(chosen.tolist())  # one transfer for all
+    found: list[int] = chosen.tolist()  # type: ignore[assignment] # one transfer for all
+    tokens = iter(found)
     return [[next(tokens)] if chunk.scored else [] for chunk in chunks]
 
 
@@ -90,9 +91,11 @@ def noise(seeds: list[tuple[int | None, int]], size: int) -> mx.array:
     Returns:
         R x size, float32, each row by its own key alone.
     """
-    fresh = mx.random.randint(0, 2**31 - 1, (len(seeds),)).tolist() if any(seed is None for seed, _ in seeds) else []
-    keys = [[fresh[row] if seed is None else seed % 2**32, number] for row, (seed, number) in enumerate(seeds)]
-    return mx.vmap(lambda key: mx.random.gumbel((size,), key=key))(mx.array(keys, mx.uint32))
+    keys = mx.array([[(seed or 0) % 2**32, number] for seed, number in seeds], mx.uint32)  # R x 2
+    if any(seed is None for seed, _ in seeds):
+        fresh = mx.random.randint(0, 2**31 - 1, keys.shape).astype(mx.uint32)
+        keys = mx.where(mx.array([[seed is None] for seed, _ in seeds]), fresh, keys)
+    return mx.vmap(lambda key: mx.random.gumbel((size,), key=key))(keys)
 
 
 def _column(numbers: Iterable[float]) -> mx.array:

@@ -6,7 +6,7 @@ import mlx.core as mx
 
 from ..serving.memory import Memory
 from ..serving.request import Request, next_chunk
-from ..serving.scheduler import Model
+from ..serving.step import Model
 from .chances import DRAFTING, pick, probabilities, uniforms
 from .drafts import Draft
 

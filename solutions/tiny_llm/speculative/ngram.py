@@ -9,8 +9,8 @@ from .drafts import Draft
 def lookup(tokens: list[int], count: int, longest: int = 3, shortest: int = 1) -> list[int]:
     """Propose what followed an earlier occurrence of the text's last tokens.
 
-    Of the last `longest` tokens down to the last `shortest`, the first run that has stood in the text before decides; of
-    its earlier places, the latest one. It may overlap with the end of the text, but is not the end itself.
+    Of the last `longest` tokens down to the last `shortest`, the first run that has stood in the text before decides;
+    of its earlier places, the latest one. It may overlap with the end of the text, but is not the end itself.
 
     Args:
         tokens: the text so far. It is not changed.
@@ -29,7 +29,9 @@ def lookup(tokens: list[int], count: int, longest: int = 3, shortest: int = 1) -
     if count < 0:
         raise ValueError(f"{count} tokens are wanted, and none is the least")
     if not 1 <= shortest <= longest:
-        raise ValueError(f"the last {longest} tokens down to {shortest} are no runs: 1 is the least, and longest comes first")
+        raise ValueError(
+            f"the last {longest} tokens down to {shortest} are no runs: 1 is the least, and longest comes first"
+        )
     for size in range(min(longest, len(tokens) - 1), shortest - 1, -1):
         end = tokens[-size:]
         for first in range(len(tokens) - size - 1, -1, -1):  # the latest place first

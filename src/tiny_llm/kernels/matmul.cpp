@@ -27,14 +27,20 @@ constexpr int TILE = 6;
 static void unpack(const uint32_t* packed, const void* scales, const void* biases, int first, int outputs, int inputs,
                    int group_size, int scale_type, float* panel) {
   const int words = inputs / PER_WORD, groups = inputs / group_size, words_of_group = group_size / PER_WORD;
+  std::vector<float> wide(int64_t(2 * LANES) * groups);  // the scales of LANES rows, then the biases
+  float *wide_scales = wide.data(), *wide_biases = wide_scales + int64_t(LANES) * groups;
   for (int left = 0; left < WIDTH; left += LANES) {
     int64_t row[LANES];
-    for (int lane = 0; lane < LANES; ++lane) row[lane] = std::min(first + left + lane, outputs - 1);
+    for (int lane = 0; lane < LANES; ++lane) {
+      row[lane] = std::min(first + left + lane, outputs - 1);
+      widen(scales, row[lane] * groups, groups, scale_type, wide_scales + int64_t(lane) * groups);
+      widen(biases, row[lane] * groups, groups, scale_type, wide_biases + int64_t(lane) * groups);
+    }
     for (int g = 0; g < groups; ++g) {
       Floats scale{}, bias{};
       for (int lane = 0; lane < LANES; ++lane) {
-        scale[lane] = number_at(scales, row[lane] * groups + g, scale_type);
-        bias[lane] = number_at(biases, row[lane] * groups + g, scale_type);
+        scale[lane] = wide_scales[int64_t(lane) * groups + g];
+        bias[lane] = wide_biases[int64_t(lane) * groups + g];
       }
       for (int w = g * words_of_group; w < (g + 1) * words_of_group; ++w) {
         Words word{};

@@ -63,6 +63,17 @@ inline Floats numbers(const Float16* from) {
   return (Floats)((Words)size | (bits & 0x8000) << 16);
 }
 
+/// `count` elements of scales or biases of any type, from the one at `first` on, as floats.
+inline void widen(const void* from, int64_t first, int count, int scale_type, float* floats) {
+  auto of = [&](auto type) {
+    const auto* each = static_cast<const decltype(type)*>(from) + first;
+    int i = 0;
+    for (; i + LANES <= count; i += LANES) store(floats + i, numbers(each + i));
+    for (; i < count; ++i) floats[i] = number(each[i]);
+  };
+  scale_type == 0 ? of(Float32{}) : scale_type == 1 ? of(Float16{}) : of(BFloat16{});
+}
+
 template <class Scale>
 inline float prepare(const Scale* scales, const Scale* biases, const float* factors, const float* sums, int groups,
                      float* scaled) {

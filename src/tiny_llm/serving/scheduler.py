@@ -4,7 +4,7 @@ import itertools
 
 from .memory import Memory
 from .plans import whole_prompts
-from .queue import FirstComeFirstServed
+from .queue import FirstComeFirstServed, Queue
 from .request import Chunk, Request
 from .sampling import sample_rows
 from .step import Choose, Model, Plan
@@ -23,7 +23,7 @@ class Scheduler:
         budget: int = 512,
         plan: Plan = whole_prompts,
         choose: Choose = sample_rows,
-        waiting: FirstComeFirstServed | None = None,
+        waiting: Queue | None = None,
         static: bool = False,
     ) -> None:
         """Begin with nobody.
@@ -39,7 +39,7 @@ class Scheduler:
         """
         self.model, self.memory, self.slots, self.budget = model, memory, slots, budget
         self.plan, self.choose, self.static = plan, choose, static
-        self.waiting = FirstComeFirstServed() if waiting is None else waiting
+        self.waiting: Queue = FirstComeFirstServed() if waiting is None else waiting
         self.running: list[Request] = []  # the oldest first
         self._numbers = itertools.count()
 

@@ -15,10 +15,19 @@ Choose = Callable[[mx.array, list[Chunk]], list[list[int]]]  # the new tokens of
 
 @dataclass
 class Step:
-    """What one step has done."""
+    """What one step has done: it lets in, reads and writes, in this order.
+
+    Let in is the next one of the queue, while a slot is free and memory begins it; in static mode only if nobody ran.
+    Those that run stay in the order of their numbers. Read are the chunks of the plan, where memory reserves room for
+    their tokens. Written are the tokens that are chosen: each goes to the end of its request's output, up to one of
+    `eos_ids`, which is no part of it, or one at which `stop` says that the text ends, or the last of `max_tokens`. Who
+    has ended leaves at once, and says why in `finished`. The queue is charged a chunk's tokens. `read` counts those
+    that were read, but not those at the end that were scored and not chosen: memory forgets them. A request may be
+    cancelled in the middle of a step, by what `stop` does: it is left alone.
+    """
 
     chunks: list[Chunk] = field(default_factory=list)  # what was read
     new: list[list[int]] = field(default_factory=list)  # of each chunk, the tokens that its text has gained
     admitted: list[Request] = field(default_factory=list)
     preempted: list[Request] = field(default_factory=list)
-    finished: list[Request] = field(default_factory=list)
+    finished: list[Request] = field(default_factory=list)  # but not those that were cancelled

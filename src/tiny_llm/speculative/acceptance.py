@@ -8,8 +8,8 @@ def accept(target: mx.array, draft: mx.array, drafted: list[int], draws: list[fl
 
     Token i stands if all before it do and if its number is below p / q: p is what row i of target gives it, q what row
     i of draft does. The next token is picked with the last number. Where a token was refused, it is picked of what the
-    target's row has over the draft's row, max(p - q, 0), made to sum to 1; of the target's row itself, should that leave
-    nothing, to rounding. Where all stand, it is picked of the target's last row.
+    target's row has over the draft's row, max(p - q, 0), made to sum to 1; of the target's row itself, should rounding
+    leave nothing of that. Where all stand, it is picked of the target's last row.
 
     Args:
         target: (k + 1) x V, probabilities of the model that decides: row i after the text and i drafted tokens.
@@ -21,7 +21,8 @@ def accept(target: mx.array, draft: mx.array, drafted: list[int], draws: list[fl
         How many of the drafted tokens stand, 0 to k, and the next token.
 
     Raises:
-        ValueError: target has not k + 1 rows, draft not k or not as wide, or draws are not k + 1; both numbers are named.
+        ValueError: target has not k + 1 rows, draft not k or another V, or draws are not k + 1; the message names what
+            there is and what should be.
 
     Source: Leviathan et al. 2023, algorithm 1; Chen et al. 2023, algorithm 2.
     """

@@ -53,7 +53,7 @@ def pick(row: mx.array, draw: float) -> int:
     """The first token at which the running sum of probabilities exceeds a number drawn from 0 to 1.
 
     Args:
-        row: V, sums to 1. If rounding leaves the sum at or below the number, it is the last token that is not ruled out.
+        row: V, sums to 1. If rounding leaves the sum at or below the number, it is the last token with more than 0.
         draw: from 0 to below 1.
     """
     sums = np.cumsum(np.array(row), dtype=np.float64)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..serving.memory import Memory
 from ..serving.request import Request
-from ..serving.scheduler import Model
+from ..serving.step import Model
 from .drafts import Draft
 
 

@@ -9,8 +9,8 @@ from .drafts import Draft
 def lookup(tokens: list[int], count: int, longest: int = 3, shortest: int = 1) -> list[int]:
     """Propose what followed an earlier occurrence of the text's last tokens.
 
-    Of the last `longest` tokens down to the last `shortest`, the first run that has stood in the text before decides; of
-    its earlier places, the latest one. It may overlap with the end of the text, but is not the end itself.
+    Of the last `longest` tokens down to the last `shortest`, the first run that has stood in the text before decides;
+    of its earlier places, the latest one. It may overlap with the end of the text, but is not the end itself.
 
     Args:
         tokens: the text so far. It is not changed.

@@ -6,7 +6,7 @@ import mlx.core as mx
 
 from ..serving.plans import whole_prompts
 from ..serving.request import Chunk, Request
-from ..serving.scheduler import Plan
+from ..serving.step import Plan
 from .acceptance import accept
 from .drafts import Drafter
 

@@ -192,7 +192,8 @@ mx::array attend_in_pages(Pages& pages, int number, mx::array query, mx::array k
   const int tokens = query.shape(0), heads = query.shape(1);
   const int64_t kept = int64_t(pages.kv_heads) * pages.dims;
   InPages memory(heads, pages, parts_of(lengths, starts, std::move(tables)));
-  for (int r = 0; r < tokens; ++r) memory.keep(number, r, key.data<float>() + r * kept, value.data<float>() + r * kept);
+  for (int r = 0; r < tokens; ++r)
+    memory.keep(number, r, key.data<float>() + r * kept, value.data<float>() + r * kept);
   mx::array attended(mx::allocator::malloc(query.nbytes()), query.shape(), mx::float32);
   memory.attend(number, query.data<float>(), int64_t(heads) * pages.dims, attended.data<float>());
   return attended;

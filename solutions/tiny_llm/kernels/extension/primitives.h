@@ -30,7 +30,8 @@ struct HeldModel {
 };
 
 /// Tokens, N x L, to logits, N x 1 x V, or N x L x V if every position is to be scored. The caches have `offset` tokens
-/// before. before: what came out for those, which must be in the caches first; or anything. int8: `Ways`. flash: `Reading`.
+/// before. before: what came out for those, which must be in the caches first; or anything. int8: `Ways`. flash:
+/// `Reading`.
 mx::array fused_model(const mx::array& tokens, std::shared_ptr<HeldModel> held, std::shared_ptr<Caches> caches,
                       const mx::array& before, int offset, bool every, bool int8, bool flash);
 

@@ -8,19 +8,15 @@
 #include "../lanes.h"
 #include "../pool.h"
 
-constexpr int AT_ONCE = 8;       // rows that `matvecs` takes
-constexpr int FEW = 2 * AT_ONCE;  // with more of them, a panel of `matmul` pays
+/// Whether `matvecs` is faster than `matmul`: for up to 4 rows of x, and up to 8 if they are long.
+static bool are_few(int rows, int inputs) { return rows <= 4 || (rows <= 8 && inputs >= 1024); }
 
 void multiply(const Matrix& w, const float* x, float* y, int rows, Ways ways) {
   if (rows == 1)
     return (ways.int8 ? matvec_int8 : matvec_threads)(x, w.packed, w.scales, w.biases, y, w.outputs, w.inputs,
                                                       w.group_size, w.scale_type);
-  if (!ways.few || rows > FEW)
-    return matmul(x, w.packed, w.scales, w.biases, y, rows, w.outputs, w.inputs, w.group_size, w.scale_type);
-  const int half = rows > AT_ONCE ? (rows + 1) / 2 : rows;
-  for (int64_t r = 0; r < rows; r += half)
-    matvecs(x + r * w.inputs, w.packed, w.scales, w.biases, y + r * w.outputs, std::min(half, rows - int(r)), w.outputs,
-            w.inputs, w.group_size, w.scale_type);
+  (ways.few && are_few(rows, w.inputs) ? matvecs : matmul)(x, w.packed, w.scales, w.biases, y, rows, w.outputs,
+                                                          w.inputs, w.group_size, w.scale_type);
 }
 
 void norm(const float* x, const float* weight, float eps, float* y, int n) {

@@ -31,7 +31,8 @@ InPages::InPages(int heads, Pages& pages, std::vector<Part> given)
       if (number < 0 || number >= pages.pages)
         throw std::out_of_range("there is no page " + std::to_string(number) + " among " + std::to_string(pages.pages));
     for (int64_t p = part.start; p < end; ++p)
-      place.push_back((int64_t(part.table[p / pages.page]) * pages.kv_heads * pages.page + p % pages.page) * pages.dims);
+      place.push_back((int64_t(part.table[p / pages.page]) * pages.kv_heads * pages.page + p % pages.page) *
+                      pages.dims);
     (part.length == 1 ? alone : several).push_back(int(i));
   }
 }
@@ -63,7 +64,8 @@ void InPages::attend(int number, const float* queries, int64_t stride, float* at
   for (int i : several) {
     const Part& part = parts[i];
     mine.resize(part.length * q_size);
-    for (int64_t t = 0; t < part.length; ++t) std::copy_n(queries + (part.first + t) * stride, q_size, &mine[t * q_size]);
+    for (int64_t t = 0; t < part.length; ++t)
+      std::copy_n(queries + (part.first + t) * stride, q_size, &mine[t * q_size]);
     paged_flash(mine.data(), keys, values, part.table.data(), attended + part.first * q_size, heads, kv_heads,
                 dims, pages.page, part.length, part.start + part.length, scale);
   }

@@ -1,0 +1,91 @@
+"""How many requests fit into the same bytes, reserved or in pages, and what one of them pays for its pages."""
+
+from collections.abc import Callable
+
+import mlx.core as mx
+import numpy as np
+
+from tiny_llm.config import ModelConfig
+from tiny_llm.paged.memory import PagedMemory
+from tiny_llm.paged.sizes import PageSizes
+from tiny_llm.paged.storage import PagedArrays
+from tiny_llm.serving.memory import DenseMemory, Memory
+from tiny_llm.serving.ragged import RaggedModel
+from tiny_llm.serving.request import Chunk, Request
+from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.engine.engine import find_model
+from tiny_llm_course.measuring.clock import Table, seconds
+
+# What the book draws of the table.
+CHART = ("bars", "", ("requests", "empty: %"))
+
+RESERVED = 8  # arrays with room for the longest text: the bytes that everybody has
+STEPS = 8  # in each run, so that the clock has something to measure
+
+
+def measure(quick: bool = False) -> Table:
+    """Requests of 20 to 600 tokens, and the next token of one that has 300, in the model that comes with the course."""
+    checkpoint = load_checkpoint(find_model(None), mx.float32)
+    config = ModelConfig.from_dict(checkpoint.config)
+    model, longest, length = RaggedModel(config, checkpoint.weights), config.max_position_embeddings, 300
+    pages = [16] if quick else [256, 64, 16, 4, 1]
+    lengths = np.random.default_rng(0).integers(20, 601, 1000).tolist()
+    kinds = [_reserved(config, longest, lengths), *(_in_pages(config, longest, page, lengths) for page in pages)]
+    memories: list[Memory] = [DenseMemory(config.num_hidden_layers), *(_paged(config, page, length) for page in pages)]
+    times = [each / STEPS for each in seconds(*(_steps(model, memory, length) for memory in memories))]
+    names = [f"reserved for {longest:,}", *(f"pages of {page}" for page in pages)]
+    rows = tuple(
+        (*row, 1e3 * t, t / times[0])
+        for row, t in zip(zip(names, *zip(*kinds, strict=True), strict=True), times, strict=True)
+    )
+    dense, sixteen = rows[0], next(row for row in rows if row[0] == "pages of 16")
+    return Table(
+        ("room", "requests", "empty: %", "one token: ms", "times the dense cache's"),
+        rows,
+        f"In the bytes of {dense[1]} reserved arrays there is room for {sixteen[1]} requests in pages of 16, "
+        f"{sixteen[1] / dense[1]:.1f} times as many, and a token of one request takes {sixteen[4]:.2f} times as long.",
+    )
+
+
+def _reserved(config: ModelConfig, longest: int, lengths: list[int]) -> tuple[int, float]:
+    """How many requests fit, and how much of what they take is empty, in percent."""
+    sizes = PageSizes(config, 1)
+    here = lengths[:RESERVED]
+    return len(here), 100 * sizes.reserved_waste(here, longest) / (len(here) * longest * sizes.token_bytes)
+
+
+def _in_pages(config: ModelConfig, longest: int, page: int, lengths: list[int]) -> tuple[int, float]:
+    """The same, by pages."""
+    sizes = PageSizes(config, page)
+    free, here = sizes.pages_within(RESERVED * longest * sizes.token_bytes), list[int]()
+    for length in lengths:
+        free -= -(-length // page)
+        if free < 0:
+            break
+        here.append(length)
+    waste = sizes.waste(here)
+    return len(here), 100 * waste / (waste + sum(here) * sizes.token_bytes)
+
+
+def _paged(config: ModelConfig, page: int, length: int) -> PagedMemory:
+    """Pages for a request of so many tokens and as many again."""
+    pages = 2 * -(-length // page)
+    heads, dims = config.num_key_value_heads, config.head_dim
+    return PagedMemory(PagedArrays(config.num_hidden_layers, pages, page, heads, dims, mx.float32))
+
+
+def _steps(model: RaggedModel, memory: Memory, length: int) -> Callable[[], object]:
+    """Some tokens, one after the other, behind so many; then they are forgotten."""
+    request = Request([258] * length, STEPS)
+    memory.begin(request)
+    memory.reserve(request, length)
+    mx.eval(model([Chunk(request, 0, request.prompt, 1)], memory))
+    request.read = length
+
+    def run() -> None:
+        for position in range(length, length + STEPS):
+            memory.reserve(request, position + 1 - length)
+            mx.eval(model([Chunk(request, position, [258], 1)], memory))
+        memory.shorten(request, length)
+
+    return run

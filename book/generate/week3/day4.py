@@ -1,0 +1,67 @@
+"""Day 4's picture: a query that finds its keys in a pool through a block table."""
+
+import numpy as np
+from book.generate.week1.heads import SENTENCE, SENTENCES, example, is_here
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas, squares
+from tiny_llm_course.dev.book.drawing.canvas import FONT
+from tiny_llm_course.dev.book.drawing.grids import Array
+from tiny_llm_course.dev.book.parts import Parts, present
+
+TOKENS, OTHERS = SENTENCE.split(), SENTENCES[2].split()[:7]
+PAGE, PAGES = 2, 8
+TABLE, OTHER_TABLE = (6, 1, 3), (2, 0, 5, 7)  # of the sentence, of another request's
+CELL, HEIGHT, SLOT = 22.0, 30.0, 86.0  # pixels
+NUMBERS, TURNS, POOL = 56.0, 84.0, 178.0  # how far right the table's numbers, the arrows' bends and the pool begin
+
+
+def generated_parts(course: Course) -> Parts:
+    """The picture. Without the model, the one that is there stays."""
+    return {("3.4", "table"): table() if is_here() else present("3.4", "table")}
+
+
+def table() -> str:
+    """The weights of `dog`, where its keys lie, and how it comes there."""
+    canvas, scores = Canvas(), example().scores[-1]
+    weights = np.exp(scores - scores.max())
+    canvas.text(0, FONT, "block table", "strong")
+    canvas.text(POOL, FONT, f"pool: pages of {PAGE} tokens", "strong")
+    top = FONT + 12
+    for page in range(PAGES):
+        y = top + page * HEIGHT
+        canvas.text(POOL - 8, y + HEIGHT / 2 + 4, str(page), "small mono", "end")
+        canvas.rect(POOL, y, PAGE * SLOT, HEIGHT - 4, "axis", 3)
+    _fill(canvas, top, OTHERS, OTHER_TABLE, None)
+    _fill(canvas, top, TOKENS, TABLE, weights)
+    told = []
+    for i, page in enumerate(TABLE):
+        y, of_page = top + (i + 1.5) * HEIGHT, top + page * HEIGHT
+        canvas.rect(0, y, NUMBERS, HEIGHT - 4, "axis", 3)
+        canvas.text(8, y + HEIGHT / 2 + 3, f"{i}:", "small")
+        canvas.text(NUMBERS - 8, y + HEIGHT / 2 + 3, str(page), "strong mono", "end")
+        canvas.rect(POOL, of_page, PAGE * SLOT, HEIGHT - 4, "frame", 3)
+        middle, bend = y + HEIGHT / 2 - 2, TURNS + 16 * i
+        end = of_page + HEIGHT / 2 - 2
+        canvas.path([(NUMBERS, middle), (bend, middle), (bend, end), (POOL - 24, end)], "line", arrow=True)
+        told.append(f"its page {i} is page {page} of the pool, with {' and '.join(TOKENS[PAGE * i : PAGE * (i + 1)])}")
+    about = (
+        f"On the left a block table with the numbers {', '.join(map(str, TABLE))}. Each leads to a page of the pool on "
+        f"the right: {'; '.join(told)}. Pages {', '.join(map(str, sorted(OTHER_TABLE)))} hold tokens of another request, "
+        f"and one page is free."
+    )
+    caption = (
+        f"<code>dog</code> attends to the {len(TOKENS)} tokens of <i>{SENTENCE}</i>, two in a page. A square is a key's "
+        "weight relative to the largest score, as on day 7 of week 2: the numbers are the same, and so is the order in "
+        "which they are met. Dots are tokens of another request. In page 3 a place is left."
+    )
+    return canvas.figure("table-3-4", "A query reads its keys through a block table", about, caption)
+
+
+def _fill(canvas: Canvas, top: float, tokens: list[str], pages: tuple[int, ...], weights: Array | None) -> None:
+    """Puts tokens where they lie, with their weights, or with dots if they are not looked at."""
+    for position, token in enumerate(tokens):
+        x, y = POOL + position % PAGE * SLOT, top + pages[position // PAGE] * HEIGHT
+        weight = np.ones((1, 1)) if weights is None else weights[position : position + 1][None]
+        squares(canvas, x + 4, y + 2, weight, CELL, "weights", 1.0, np.array([[weights is None]]))
+        canvas.text(x + CELL + 8, y + HEIGHT / 2 + 3, token, "small")

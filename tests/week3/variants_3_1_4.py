@@ -1,0 +1,365 @@
+"""Known programs of task 3.1.4, stop strings."""
+
+from tests.week1.text_probes import pieces
+from tests.week3.stories import Spelling
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("3.1.4")
+
+
+def run(program, parts, *stops, tail=""):
+    """What is shown after each piece and at the end, then all of it, and what was found."""
+    made = program(Spelling(parts, tail), stops)
+    shown = [made.add(token) for token in range(len(parts))]
+    return pieces([*shown, made.finish(), made.text, repr(made.found)])
+
+
+def letters(text):
+    return list(text)
+
+
+@known.probe()
+def stop_never(program):
+    return run(program, ["That", " is", " a", " dog"], "cat")
+
+
+@known.probe()
+def stop_none(program):
+    return run(program, ["That", " is"])
+
+
+@known.probe()
+def stop_in_one_piece(program):
+    return run(program, ["That is", " a blue dog", " and a cat"], "blue")
+
+
+@known.probe()
+def stop_at_the_start_of_a_piece(program):
+    return run(program, ["That is", "\nUser", " asks"], "\nUser")
+
+
+@known.probe()
+def stop_across_pieces(program):
+    return run(program, ["That is", " a b", "lu", "e dog"], "a blue")
+
+
+@known.probe()
+def stop_letter_by_letter(program):
+    return run(program, letters("a\nUsual\nUse\nUser: b"), "\nUser:")
+
+
+@known.probe()
+def stop_begun(program):
+    """The text ends within what could be a stop string; the last character comes with the end."""
+    return run(program, ["one tw", "o th"], "three", tail="r"), run(program, ["one t"], "three")
+
+
+@known.probe()
+def stop_complete_at_the_end(program):
+    return run(program, ["one th", "re"], "three", tail="e")
+
+
+@known.probe()
+def stop_single_letter(program):
+    return run(program, ["ab", "cd", "ef"], "d"), run(program, letters("abd"), "d")
+
+
+@known.probe()
+def stop_repeats(program):
+    """What was begun begins once more within itself."""
+    return run(program, letters("aaaab"), "aab"), run(program, letters("ababac"), "abac")
+
+
+@known.probe()
+def stop_one_a_prefix(program):
+    return run(program, ["x ab", "cd"], "abc", "ab"), run(program, ["x abcd"], "abc", "ab")
+
+
+@known.probe()
+def stop_overlapping(program):
+    """The first to begin is not the first to be complete."""
+    parts = ["xabcd"], letters("xabcd"), ["xab", "cd"]
+    return tuple(run(program, each, "abcd", "bc") for each in parts)
+
+
+@known.probe()
+def stop_same_end(program):
+    return run(program, ["xabc"], "c", "abc", "bc"), run(program, ["xabc"], "bc", "c")
+
+
+@known.probe()
+def stop_later_in_the_list(program):
+    return run(program, ["one two three"], "three", "two"), run(program, ["one two three"], "two", "three")
+
+
+@known.probe()
+def stop_two_begun(program):
+    return run(program, letters("xabz"), "abc", "b!"), run(program, letters("xabz"), "b!", "abc")
+
+
+@known.probe()
+def stop_ends(program):
+    """What `ends` says, and what has been shown by then."""
+    parts = ["", "That", " is", " a b", "lue", " dog"]
+    made = program(Spelling(parts), ["blue"])
+    said = [f"{made.ends(token)} {made.text}" for token in range(len(parts))]
+    return pieces([*said, made.finish(), made.text, repr(made.found)])
+
+
+@known.probe()
+def stop_two_texts(program):
+    one, other = program(Spelling(["a b", "lu"]), ["blue"]), program(Spelling(["red", "e "]), ["blue"])
+    shown = [made.add(token) for token in (0, 1) for made in (one, other)]
+    return pieces([*shown, one.finish(), other.finish(), one.text, other.text])
+
+
+@known.probe()
+def stop_empty(program):
+    found = []
+    for stops in ([""], ["a", ""], []):
+        try:
+            program(Spelling([]), stops)
+            found.append("taken")
+        except ValueError:
+            found.append("refused")
+    return pieces(found)
+
+
+@known.sized("5,000 pieces, 4 stop strings")
+def sized(program):
+    parts = ["That", " is", "\nUs", "ual", " dog"] * 1000
+
+    def shown():
+        made = program(Spelling(parts), ["\nUser:", "\n\n\n", "###", "<end>"])
+        return [*map(made.add, range(len(parts))), made.finish()]
+
+    return shown
+
+
+known.change(
+    "string-shown",
+    ("_, end, self.found = min(places)", "end, _, self.found = min(places)"),
+    fact="the stop string is shown, too",
+    question="Where does the text end: before the stop string, or behind it?",
+)
+known.change(
+    "nothing-held",
+    ("end = len(text) - max((_begun(text, stop) for stop in self._stops), default=0)", "end = len(text)"),
+    fact="nothing is held back, so that a stop string is found only within one piece",
+    question="The pieces are `blu` and `e`. What has the reader seen when the second one comes?",
+)
+known.change(
+    "always-held",
+    ("max((_begun(text, stop) for", "max((min(len(text), len(stop) - 1) for"),
+    fact="as many characters are held back as the longest stop string might need, whatever they are",
+    question="The text ends in `dog`, and the stop string is `blue`. Can `dog` be the beginning of it?",
+)
+known.change(
+    "all-held",
+    ("end = len(text) - max((_begun(text, stop) for stop in self._stops), default=0)", "end = 0"),
+    fact="nothing is shown before the end",
+    question="When should the reader see the first word?",
+)
+known.change(
+    "shortest-held",
+    ("max((_begun", "min((_begun"),
+    fact="of the beginnings that the stop strings have in the text, the shortest is held back",
+    question="Two stop strings may have begun, one of them earlier. How much must not be shown yet?",
+)
+known.change(
+    "first-string-held",
+    ("for stop in self._stops), default=0)", "for stop in list(self._stops)[:1]), default=0)"),
+    fact="only what may be the beginning of the first stop string is held back",
+    question="How many stop strings may begin at the end of the text?",
+)
+known.change(
+    "shortest-beginning",
+    ("range(longest, 0, -1)", "range(1, longest + 1)"),
+    fact="the shortest beginning of a stop string at the end of the text is held back, not the longest",
+    question="The stop string is aab, and the text ends in aa. Is one a enough?",
+)
+known.change(
+    "one-letter-not-held",
+    ("range(longest, 0, -1)", "range(longest, 1, -1)"),
+    fact="a single letter that may begin a stop string is shown",
+    question="The stop string is `three`, and the text ends in t. May the t be shown?",
+)
+known.change(
+    "whole-text-not-held",
+    ("min(len(text), len(stop) - 1)", "min(len(text) - 1, len(stop) - 1)"),
+    fact="where all that is there may be the beginning of a stop string, its first letter is not seen as one",
+    question="A piece is just `bl`, and the stop string is `blue`. How many letters must wait?",
+)
+known.change(
+    "never-flushed",
+    ('rest, self._held = self._held, ""', 'rest = ""'),
+    fact="what is held back never comes out, if the text ends for another reason",
+    question="The model stops by itself after `one t`. What should the reader see?",
+)
+known.change(
+    "tail-dropped",
+    ("shown = self._show(self._detokenizer.finish())", 'shown = ""'),
+    fact="what the detokenizer still has at the end is dropped",
+    question="Who else holds something back until the end?",
+)
+known.change(
+    "tail-not-searched",
+    (
+        "shown = self._show(self._detokenizer.finish())",
+        'self._held += self._detokenizer.finish()\nshown = ""',
+    ),
+    fact="no stop string is looked for in what comes at the end",
+    question="May the last character make a stop string complete?",
+)
+known.change(
+    "goes-on",
+    ('return "" if self.found else self._show(', "return self._show("),
+    fact="the text goes on after a stop string was found",
+    question="What should add give when the text has ended?",
+)
+known.change(
+    "rest-flushed",
+    (
+        'self._held = ""',
+        "self._held = text[end:]",
+    ),
+    (
+        """
+        if self.found:
+            return ""
+        shown = self._show(self._detokenizer.finish())
+        if self.found:
+            return shown
+        """,
+        """
+        shown = "" if self.found else self._show(self._detokenizer.finish())
+        """,
+    ),
+    fact="at the end the stop string and what follows it in its piece come out",
+    question="What is left in your buffer when a stop string has been found?",
+)
+known.change(
+    "first-in-the-list",
+    ("min(places)", "places[0]"),
+    fact="of several stop strings in one piece, the one that comes first in the list counts",
+    question="`one two three` comes in one piece. Which of `three` and `two` ends the text?",
+)
+known.change(
+    "first-to-begin",
+    ("min(places)", "min(places, key=lambda place: place[1])"),
+    fact="of several stop strings in one piece, the one that begins first counts, also where another one ends first",
+    question="Letter by letter, which is complete first in `abcd`: `abcd` or `bc`? And in one piece?",
+)
+known.change(
+    "shortest-counts",
+    ("min(places)", "min(places, key=lambda place: (place[0], -place[1]))"),
+    fact="of stop strings that end at the same letter, the shortest counts",
+    question="`abc` and `c` end at the same letter. What may be shown of `xabc`?",
+)
+known.change(
+    "new-piece-only",
+    ("(at := text.find(stop)) >= 0", "(at := text.find(stop, len(self._held))) >= 0"),
+    fact="stop strings are looked for in the new piece alone",
+    question="Where does a stop string begin whose first letters were held back?",
+)
+known.change(
+    "text-unkept",
+    ("        self.text += text[:end]\n", ""),
+    fact="`text` does not gain what add shows",
+    question="Where does a server look that only asked `ends`?",
+)
+known.change(
+    "end-unkept",
+    ("        self.text += rest\n", ""),
+    fact="`text` does not gain what finish shows of what was held back",
+    question="What should `text` be when all pieces are joined?",
+)
+known.change(
+    "ends-if-nothing-shows",
+    (
+        """
+        self.add(token)
+        return self.found is not None
+        """,
+        """
+        return not self.add(token)
+        """,
+    ),
+    fact="`ends` says that the text has ended whenever there is nothing to show",
+    question="For which other reason may a token show nothing?",
+)
+known.change(
+    "ends-never",
+    ("return self.found is not None", "return False"),
+    fact="`ends` never says that the text has ended",
+    question="Who tells the scheduler that a stop string was found?",
+)
+known.change(
+    "found-is-true",
+    ("_, end, self.found = min(places)", "_, end, _ = min(places)\nself.found = True"),
+    fact="`found` is True, and not the string",
+    question="What does the docstring say that `found` is?",
+)
+known.change(
+    "shared",
+    (
+        'self._detokenizer, self._stops, self._held = detokenizer, stops, ""',
+        """
+        self._detokenizer, self._stops = detokenizer, stops
+        type(self)._held = ""
+        """,
+    ),
+    (
+        "self._held = text[end:]",
+        "type(self)._held = text[end:]",
+    ),
+    fact="what is held back is shared by all texts",
+    question="Is your buffer an attribute of the object, or of the class?",
+)
+known.change(
+    "empty-taken",
+    ('if "" in stops:', "if False:"),
+    fact="an empty stop string is taken, and ends every text at once",
+    question="Where in a text does the empty string stand first?",
+)
+
+
+@known.accepted("letter-by-letter")
+class LetterByLetter:
+    """Looks at the end of the text after every letter."""
+
+    def __init__(self, detokenizer, stops):
+        if any(not stop for stop in stops):
+            raise ValueError("empty")
+        self.detokenizer, self.stops = detokenizer, sorted(stops, key=len, reverse=True)
+        self.text, self.held, self.found = "", "", None
+
+    def add(self, token):
+        return "" if self.found is not None else self.take(self.detokenizer.add(token))
+
+    def take(self, piece):
+        before = len(self.text)
+        for letter in piece:
+            self.held += letter
+            self.found = next((stop for stop in self.stops if self.held.endswith(stop)), None)
+            if self.found is not None:
+                self.text += self.held[: -len(self.found)]
+                self.held = ""
+                break
+            while self.held and not any(stop.startswith(self.held) for stop in self.stops):
+                self.text, self.held = self.text + self.held[0], self.held[1:]
+        return self.text[before:]
+
+    def ends(self, token):
+        self.add(token)
+        return self.found is not None
+
+    def finish(self):
+        if self.found is not None:
+            return ""
+        before = len(self.text)
+        self.take(self.detokenizer.finish())
+        if self.found is None:
+            self.text, self.held = self.text + self.held, ""
+        return self.text[before:]
