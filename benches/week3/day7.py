@@ -3,7 +3,6 @@
 import asyncio
 import json
 import statistics
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,12 +19,12 @@ from tiny_llm.serving.stopping import StopStrings
 from tiny_llm.tokenizer import ByteLevelBPE, StreamingDetokenizer
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
 from tiny_llm_course.engine.engine import find_model
-from tiny_llm_course.measuring.clock import Table
+from tiny_llm_course.measuring.clock import Program, Table, in_turns
 
 # What the book draws of the table.
 CHART = ("bars", "% of the scheduler's own tokens/s", ("with the loop: %", "with text and events: %"))
 
-TOKENS, ROUNDS = 32, 3
+TOKENS, ROUNDS = 24, 7
 
 
 def measure(quick: bool = False) -> Table:
@@ -36,21 +35,16 @@ def measure(quick: bool = False) -> Table:
         make, tokenizer = worker.submit(_engine).result()
         rows = []
         for callers in (1, 4, 8):
-            ways = (
+            ways: tuple[Program, ...] = (
                 lambda callers=callers: worker.submit(_alone, make(), callers, tokens).result(),
                 lambda callers=callers: asyncio.run(_looped(make(), worker, callers, tokens)),
                 lambda callers=callers: asyncio.run(_streamed(make(), worker, tokenizer, callers, tokens)),
             )
-            taken: list[list[float]] = [[] for _ in ways]
-            for number in range(rounds + 1):
-                for way, times in zip(ways, taken, strict=True):
-                    started = time.perf_counter()
-                    way()
-                    times.append(time.perf_counter() - started)
-                    if not number:
-                        times.clear()  # the first time does not count
-            alone, looped, streamed = (callers * tokens / statistics.median(times) for times in taken)
-            rows.append((callers, alone, 100 * looped / alone, 100 * streamed / alone))
+            taken = in_turns(ways, rounds + 1)
+            alone, looped, streamed = (times[1:] for times in taken)  # the first time does not count
+            shares = [[a / b for a, b in zip(alone, times, strict=True)] for times in (looped, streamed)]
+            pace = callers * tokens / statistics.median(alone)
+            rows.append((callers, pace, *(100 * statistics.median(each) for each in shares)))
     return Table(
         ("callers", "alone: tokens/s", "with the loop: %", "with text and events: %"),
         tuple(rows),
