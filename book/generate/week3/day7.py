@@ -1,0 +1,146 @@
+"""Day 7's pictures: three requests on a time line, and what becomes of tokens that nobody waits for."""
+
+import asyncio
+from typing import Any
+
+from tests.week3.engine_room import Room, asked
+from tests.week3.virtual_time import now, play
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.programs.packages import load_solution
+from tiny_llm_course.testkit.variants import load_variants
+
+LEFT, SECOND, ROW = 22.0, 38.0, 58.0  # pixels
+SLOTS = 2
+# Who: when it comes, steps that read its prompt before the one with its first token, and how many tokens it wants.
+CALLERS = {"A": (0.0, 0, 6), "B": (0.4, 2, 3), "C": (1.5, 0, 3)}
+
+
+def generated_parts(course: Course) -> Parts:
+    """The picture, its numbers, and the table of "Break it"."""
+    load_solution()
+    return {
+        ("3.7", "way"): way(),
+        ("3.7", "times"): times(),
+        ("3.7", "broken"): broken(course),
+    }
+
+
+def traced() -> tuple[dict[str, list[float]], dict[str, float], float]:
+    """When each caller's tokens came and when it was let in, and the end, by the solution's loop in virtual time."""
+    from tiny_llm_solution.server.loop import EngineLoop
+
+    async def script() -> tuple[dict[str, list[float]], dict[str, float], float]:
+        room, tokens = Room(EngineLoop, SLOTS), {name: list[float]() for name in CALLERS}
+        requests = {name: asked(100, most, before=before) for name, (_, before, most) in CALLERS.items()}
+        begun: dict[str, float] = {}
+
+        async def reads(name: str) -> None:
+            await asyncio.sleep(CALLERS[name][0])
+            async for news in room.engine.stream([requests[name]]):
+                tokens[name] += [now()] * len(news.tokens)
+
+        readers = [asyncio.ensure_future(reads(name)) for name in CALLERS]
+        while not all(reader.done() for reader in readers):
+            await asyncio.sleep(0.1)
+            for name, request in requests.items():
+                if request.read and name not in begun:
+                    begun[name] = float(int(now() + 0.05))  # a step begins on the second
+        return tokens, begun, max(max(each) for each in tokens.values())
+
+    found: tuple[dict[str, list[float]], dict[str, float], float] = play(script())
+    return found
+
+
+def _times(name: str, tokens: list[float]) -> tuple[float, float]:
+    return tokens[0] - CALLERS[name][0], (tokens[-1] - tokens[0]) / (len(tokens) - 1)
+
+
+def way() -> str:
+    """A row for each caller: it waits, its prompt is read, its tokens come; below, what is measured."""
+    tokens, begun, end = traced()
+    canvas = Canvas()
+
+    def x(seconds: float) -> float:
+        return LEFT + SECOND * seconds
+
+    for row, (name, (came, before, _)) in enumerate(CALLERS.items()):
+        level = ROW * row + 16
+        canvas.text(0, level + 5, name, "strong")
+        canvas.path([(x(came), level - 9), (x(came), level + 9)], "axis")
+        for number in range(1, int((begun[name] - came) * 5)):
+            canvas.circle(x(came + number / 5), level, 1.2, "dot")
+        canvas.rect(x(begun[name]) + 1, level - 7, SECOND * (before + 1) - 5, 14, "fill series-0")
+        canvas.path([(x(tokens[name][0]), level), (x(tokens[name][-1]), level)], "axis")
+        for at in tokens[name]:
+            canvas.circle(x(at), level, 4, "fill series-1")
+        first, last = x(tokens[name][0]), x(tokens[name][-1])
+        canvas.path([(x(came), level + 17), (first - 2, level + 17)], "axis", arrow=True)
+        canvas.text((x(came) + first) / 2, level + 31, "TTFT", "small", "middle")
+        canvas.path([(first + 2, level + 17), (last, level + 17)], "axis", arrow=True)
+        gaps = len(tokens[name]) - 1
+        canvas.text((first + last) / 2, level + 31, f"{gaps} x TPOT", "small", "middle")
+    level = ROW * len(CALLERS) + 12
+    canvas.path([(x(0), level), (x(end), level)], "axis")
+    for second in range(int(end) + 1):
+        canvas.path([(x(second), level), (x(second), level + 5)], "axis")
+        canvas.text(x(second), level + SMALL + 7, str(second), "small", "middle")
+    canvas.text(x(end), level + SMALL + FONT + 9, "seconds; every step takes one", "small", "end")
+    about = (
+        "Three requests on a time line. A comes at 0 s and has a token in every step. B comes during the first step, and "
+        "its prompt is read in three. C finds both places taken, and waits until B has ended."
+    )
+    caption = (
+        "A line is where a request comes, dots are where it waits, a bar reads its prompt, and a disc is a token that "
+        f"its caller gets. {SLOTS} requests run at a time. B comes in the middle of a step and waits for its end; C "
+        "waits for a place. The loop of the solution made this, over a scheduler whose steps take a second."
+    )
+    return canvas.figure("way-3-7", "The way of three requests, and the two times of each", about, caption)
+
+
+def times() -> str:
+    """The numbers of the picture."""
+    tokens, begun, _ = traced()
+    lines = ["| Request | comes at | begins at | TTFT | tokens | TPOT |", "|:--|--:|--:|--:|--:|--:|"]
+    for name, (came, _, _) in CALLERS.items():
+        ttft, tpot = _times(name, tokens[name])
+        count = len(tokens[name])
+        lines.append(f"| {name} | {came:.1f} s | {begun[name]:.1f} s | {ttft:.1f} s | {count} | {tpot:.1f} s |")
+    return "\n".join(lines) + "\n"
+
+
+def broken(course: Course) -> str:
+    """What a scheduler computes for callers that have gone, by the solution and with a known mistake in it."""
+    from tiny_llm_solution.server.loop import EngineLoop
+
+    known = load_variants(course.task("3.7.1"))
+    mistake = next(each for each in known.wrong_programs if each.name == "goes-on-for-nobody")
+    lines = [
+        "| Loop | tokens for those who read | tokens for nobody | the other caller waits until |",
+        "|:--|--:|--:|--:|",
+    ]
+    for name, program in (("right", EngineLoop), (f"`{mistake.name}`", mistake.program)):
+        read, computed, ends = play(_gone(program))
+        lines.append(f"| {name} | {read} | {computed - read} | {ends:g} s |")
+    return "\n".join(lines) + "\n"
+
+
+async def _gone(program: Any) -> tuple[int, int, float]:
+    """Two places, both taken by callers who leave after their first of 50 tokens; a third one wants 3."""
+    room = Room(program, SLOTS)
+    requests = [asked(100, 50), asked(200, 50), asked(300, 3)]
+    ends, read = 0.0, 0
+
+    async def reads() -> None:
+        nonlocal ends, read
+        async for news in room.engine.stream([requests[2]]):
+            read, ends = read + len(news.tokens), now()
+
+    for request in requests[:2]:
+        room.caller(request, leaves=1)
+    await reads()
+    await asyncio.sleep(100.0)
+    return read + 2, sum(len(request.output) for request in requests), ends

@@ -1,0 +1,62 @@
+"""The quiz of week 3, day 7."""
+
+from typing import Any
+
+from tests.week3.figures_script import Clock, figures, measured
+from tests.week3.gate_script import passes
+from tests.week3.stream_script import Script, streamed
+
+from tiny_llm_course.dev.book.quizzes import Quiz
+
+quiz = Quiz()
+
+
+@quiz.question(
+    "3.7.2",
+    "There is room for two. Two left together at 8 s, and two others came in. At 16 s three come, one after the other, "
+    "and are refused. How many seconds are they told?",
+    why="Two have left in the eight seconds up to now: one in 4 s. The second has to wait for the first one's place, too.",
+    mistakes={
+        "promises-nothing": "Then all three come back together, and two of them in vain.",
+        "groups-leave-once": "Two left at 8 s, and both places became free.",
+        "always-a-second": "Nobody will have left in a second.",
+    },
+)
+def told(gate: Any) -> str:
+    ops = [(0, "enter", 2), (8, "leave", 2), (8, "enter", 2), *[(16, "enter", 1)] * 3]
+    return ", ".join(str(-seconds) for seconds in passes(gate, 2, ops)[3:])
+
+
+@quiz.question(
+    "3.7.3",
+    "The stop string is <code>dog</code>, and the last two tokens that there may be bring <code>That is a blue </code> "
+    "and <code>do</code>. What does somebody read who puts the pieces together?",
+    why="<code>do</code> is held back as long as <code>g</code> may follow. The text has ended without it, so it is "
+    "shown.",
+    mistakes={
+        "never-finished": "The model wrote these two letters, and no stop string has come.",
+        "all-of-it-again": "A piece is what is new.",
+    },
+)
+def read(stream: Any) -> str:
+    from tiny_llm_solution.server import loop
+
+    script = Script([(0, [5], "That is a blue ", ""), (0, [6], "That is a blue ", "length")], held=("do", ""))
+    lines = streamed(stream, loop, script, False)[:-1]
+    return "".join(line.split("'")[1] for line in lines)
+
+
+@quiz.question(
+    "3.7.4",
+    "A request comes at 10 s. Its five tokens come at 11, 11.5, 12, 12.5 and 13 s. How long is its TPOT, in seconds?",
+    why="From 11 to 13 s there are four gaps of 0.5 s.",
+    mistakes={
+        "divided-by-all": "Between five tokens there are four gaps.",
+        "each-gap-from-arrival": "The second before the first token is TTFT.",
+    },
+)
+def tpot(metrics: Any) -> str:
+    clock = Clock()
+    calls = [(10.0, "arrived", 0, 0), *((11 + 0.5 * i, "new", 0, 1) for i in range(4)), (13.0, "ends", 0, 1)]
+    found = figures(measured(metrics(clock), clock, calls, [7]))
+    return f"{found['tiny_llm_time_per_output_token_seconds_sum']:g}"
