@@ -143,7 +143,7 @@ known.change(
 )
 known.change(
     "positions-are-rows",
-    (POSITIONS, "range(len(tokens))"),
+    (POSITIONS, "list(range(len(tokens)))"),
     fact="a token's position is its row among the tokens of all requests",
     question="Two requests begin in one batch. At which position does the second one's first token stand?",
 )

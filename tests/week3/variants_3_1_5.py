@@ -396,15 +396,15 @@ known.change(
     "error-swallowed",
     (
         """
+        except BaseException:
             for request in self.running:
                 self.memory.shorten(request, request.read)
             raise
-        return step
         """,
         """
+        except BaseException:
             for request in self.running:
                 self.memory.shorten(request, request.read)
-        return step
         """,
     ),
     fact="an error of the model is swallowed",

@@ -1,0 +1,138 @@
+"""Day 1's pictures: who runs in which step, and two texts in one batch that share a cache."""
+
+import functools
+import textwrap
+from typing import Any
+
+import mlx.core as mx
+from book.generate.week1.heads import is_here
+
+from tiny_llm_course.course.registry import Course, load_course
+from tiny_llm_course.dev.book.broken import lines_that_differ
+from tiny_llm_course.dev.book.drawing import Canvas
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.programs.packages import load_solution
+from tiny_llm_course.testkit.embedded import embedded_checkpoint
+from tiny_llm_course.testkit.variants import load_variants
+
+LENGTHS, SLOTS, PROMPT = (6, 2, 3, 4, 2, 1), 3, 5  # tokens of each text, and of "That is a blue dog"
+LEFT, COLUMN, ROW = 24.0, 30.0, 20.0  # pixels
+BROKEN = "3.1.1", "one-request-s-cache"
+BEGUN, WRITTEN = ("Once upon a time", "Tom and Sam went to the park. They"), 20
+
+
+def generated_parts(course: Course) -> Parts:
+    """The traces, and what a mistake does to two texts. Without the model, the texts that are there stay."""
+    load_solution()
+    return {
+        ("3.1", "trace"): trace(),
+        ("3.1", "mixed"): mixed() if is_here() else present("3.1", "mixed"),
+        ("3.1", "mixed-lines"): lines_that_differ(load_course().task(BROKEN[0]), BROKEN[1]),
+    }
+
+
+def steps_of(static: bool) -> list[Any]:
+    """What `Scheduler.step` does with the requests, until all are done."""
+    from tiny_llm_solution.serving.memory import DenseMemory
+    from tiny_llm_solution.serving.request import Request
+    from tiny_llm_solution.serving.scheduler import Scheduler
+
+    def any_token(chunks: list[Any], memory: Any) -> mx.array:
+        return mx.zeros((sum(chunk.scored for chunk in chunks), 2))
+
+    scheduler = Scheduler(any_token, DenseMemory(1), slots=SLOTS, static=static)
+    for length in LENGTHS:
+        scheduler.submit(Request([1] * PROMPT, length))
+    steps = []
+    while scheduler.running or scheduler.waiting:
+        steps.append(scheduler.step())
+    return steps
+
+
+def trace() -> str:
+    """A row for each request, a column for each step."""
+    canvas, level, found = Canvas(), 0.0, {}
+    for heading, static in (("static", True), ("continuous", False)):
+        steps = found[heading] = steps_of(static)
+        canvas.text(0, level + FONT, f"{heading}: {len(steps)} steps", "strong")
+        level += FONT + 8
+        for number in range(len(LENGTHS)):
+            canvas.text(LEFT - 10, level + 14, chr(65 + number), "", "end")
+            _row(canvas, steps, number, level)
+            level += ROW
+        canvas.path([(LEFT, level + 2), (LEFT + COLUMN * len(steps), level + 2)], "axis")
+        for column, step in enumerate(steps):
+            middle = LEFT + COLUMN * (column + 0.5)
+            canvas.text(middle, level + SMALL + 6, str(len(step.chunks)), "small", "middle")
+        level += SMALL + 26
+    used = {name: sum(len(step.chunks) for step in steps) for name, steps in found.items()}
+    assert len(set(used.values())) == 1
+    many, few = (len(found[name]) for name in ("static", "continuous"))
+    about = (
+        f"Two timelines of six requests, A to F, which write {', '.join(map(str, LENGTHS))} tokens in {SLOTS} slots. "
+        f"Static batching takes {many} steps, and uses fewer and fewer slots in them; continuous batching takes {few}, "
+        f"and all slots are used in each."
+    )
+    caption = (
+        f"Six requests, {SLOTS} slots; recorded from <code>Scheduler.step</code>. A square reads a prompt and gives a "
+        f"first token, a disc reads one token and gives the next, a small dot waits. Below: how many slots are used. "
+        f"Both write the same {used['static']} tokens."
+    )
+    return canvas.figure("trace-3-1", "Static and continuous batching", about, caption)
+
+
+def _row(canvas: Canvas, steps: list[Any], number: int, level: float) -> None:
+    """What a request does in each step: it waits, reads its prompt, or writes."""
+    begun = False
+    for column, step in enumerate(steps):
+        middle, height = LEFT + COLUMN * (column + 0.5), level + ROW / 2
+        own = [chunk for chunk in step.chunks if chunk.request.number == number]
+        if own and not begun:
+            canvas.rect(middle - 8, height - 7, 16, 14, "fill series-0", 2)
+        elif own:
+            canvas.circle(middle, height, 6, "fill series-0")
+        elif not begun:
+            canvas.circle(middle, height, 1.2, "dot")
+        begun = begun or bool(own)
+
+
+def mixed() -> str:
+    """Two texts, each alone, and both in one batch, by the solution and with the mistake."""
+    broken = next(v for v in load_variants(load_course().task(BROKEN[0])).wrong_programs if v.name == BROKEN[1])
+    from tiny_llm_solution.serving.memory import DenseMemory
+
+    rows, mistaken = [], type("Mistaken", (DenseMemory,), {"attend": broken.program})
+    for heading, memory in (("right", DenseMemory), ("with the mistake", mistaken)):
+        for slots, which in ((1, "one at a time"), (2, "both in one batch")):
+            rows.append(f"{heading}, {which}")
+            for text in _written(memory, slots):
+                rows += textwrap.wrap(text.replace("\n", " "), 74, initial_indent="  ", subsequent_indent="    ")
+    return "```text\n" + "\n".join(rows) + "\n```\n"
+
+
+def _written(memory: Any, slots: int) -> list[str]:
+    """Both texts, so many at a time."""
+    from tiny_llm_solution.config import ModelConfig
+    from tiny_llm_solution.serving.ragged import RaggedModel
+    from tiny_llm_solution.serving.request import Request
+    from tiny_llm_solution.serving.scheduler import Scheduler
+
+    checkpoint, bpe = embedded_checkpoint(mx.float32), _tokenizer()
+    config = ModelConfig.from_dict(checkpoint.config)
+    made = Scheduler(RaggedModel(config, checkpoint.weights), memory(config.num_hidden_layers), slots=slots)
+    requests = [Request(bpe.encode(text), WRITTEN) for text in BEGUN]
+    for request in requests:
+        made.submit(request)
+    while not all(request.finished for request in requests):
+        made.step()
+    return [text + bpe.decode(request.output) for text, request in zip(BEGUN, requests, strict=True)]
+
+
+@functools.cache
+def _tokenizer() -> Any:
+    from tiny_llm_solution.tokenizer import ByteLevelBPE
+
+    from tiny_llm_course.engine.engine import find_model
+
+    return ByteLevelBPE.from_file(find_model(None) / "tokenizer.json")
