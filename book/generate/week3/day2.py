@@ -40,7 +40,7 @@ def run_of(budget: int) -> tuple[list[Any], list[Any]]:
     requests = [Request([1] * SENTENCE, TOKENS) for _ in range(WRITERS)]
     for request in requests:
         scheduler.submit(request)
-    steps = []
+    steps: list[Any] = []
     while scheduler.running or scheduler.waiting or len(steps) <= COMES:
         if len(steps) == COMES:
             requests.append(Request([1] * LONG, WRITES))
@@ -62,7 +62,8 @@ def figures_of(budget: int) -> tuple[float, int, float]:
     from tiny_llm_solution.serving.latency import Latency, Times
 
     requests, steps = run_of(budget)
-    clock, times = read_by(steps), {request: [] for request in requests}
+    clock = read_by(steps)
+    times: dict[Any, list[int]] = {request: [] for request in requests}
     for step, now in zip(steps, clock[1:], strict=True):
         for chunk, new in zip(step.chunks, step.new, strict=True):
             times[chunk.request] += [now] * len(new)

@@ -1,0 +1,57 @@
+"""Chunked prefill in the scheduler itself, over a model: whatever the budget, all texts are what each is alone."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.week1.reference_model import QWEN3, random_model, random_tokens
+from tiny_llm_solution.config import ModelConfig
+from tiny_llm_solution.serving.memory import DenseMemory
+from tiny_llm_solution.serving.plans import chunked_prefill, whole_prompts
+from tiny_llm_solution.serving.queue import FairQueue
+from tiny_llm_solution.serving.ragged import RaggedModel
+from tiny_llm_solution.serving.request import Request
+from tiny_llm_solution.serving.scheduler import Scheduler
+
+from tiny_llm_course.testkit.properties import property_test
+
+CHECKPOINT = random_model(QWEN3, 1)
+CONFIG = ModelConfig.from_dict(CHECKPOINT.config)
+MODEL = RaggedModel(CONFIG, CHECKPOINT.weights)
+
+
+def served(scheduler, texts):
+    """The texts of all requests, and how many tokens each step has read. A text comes before a step of its own."""
+    requests, read = [], []
+    while len(requests) < len(texts) or scheduler.waiting or scheduler.running:
+        while len(requests) < len(texts) and texts[len(requests)][0] <= len(read):
+            _, prompt, most, user = texts[len(requests)]
+            requests.append(Request(prompt, most, user=user))
+            scheduler.submit(requests[-1])
+        read.append(sum(len(chunk.tokens) for chunk in scheduler.step().chunks))
+        assert len(read) < 1000
+    return [request.output for request in requests], read
+
+
+@property_test
+@given(
+    texts=st.lists(
+        st.tuples(st.integers(0, 6), st.integers(1, 25), st.integers(1, 5), st.sampled_from(["ann", "bob"])),
+        min_size=1,
+        max_size=5,
+    ),
+    budget=st.integers(1, 12),
+    slots=st.integers(1, 4),
+)
+def test_whatever_the_budget(texts, budget, slots):
+    prompts = [random_tokens(number, 1, length).tolist()[0] for number, (_, length, _, _) in enumerate(texts)]
+    alone = []
+    for prompt, (_, _, most, user) in zip(prompts, texts, strict=True):
+        scheduler = Scheduler(MODEL, DenseMemory(CONFIG.num_hidden_layers), plan=whole_prompts)
+        alone += served(scheduler, [(0, prompt, most, user)])[0]
+    given_texts = [(came, prompt, most, user) for prompt, (came, _, most, user) in zip(prompts, texts, strict=True)]
+    memory = DenseMemory(CONFIG.num_hidden_layers)
+    scheduler = Scheduler(MODEL, memory, slots=slots, budget=budget, plan=chunked_prefill, waiting=FairQueue())
+    found, read = served(scheduler, sorted(given_texts, key=lambda text: text[0]))
+    order = sorted(range(len(texts)), key=lambda number: texts[number][0])
+    assert found == [alone[number] for number in order]
+    assert max(read) <= budget
+    assert sum(read) == sum(len(prompt) + most - 1 for _, prompt, most, _ in given_texts)
