@@ -1,8 +1,8 @@
 """Week 3, day 4: attention over pages in arrays, for one token and for a prompt in C++, and in Metal.
 
 What is expected is attention over the request's keys and values side by side, by the formula in float64, by MLX's
-operator and by PyTorch: in which pages they lie must make no difference. The numbers in all other places of the pool are
-of other requests, or NaN.
+operator and by PyTorch: in which pages they lie must make no difference. The numbers in all other places of the pool
+are of other requests, or NaN.
 """
 
 import math
@@ -453,7 +453,7 @@ def test_task_4_metal_pytorch(pytorch):
 
 @by_dtype
 def test_task_4_metal_moves(dtype):
-    """Queries and output once, keys and values of whole blocks, and for each block two lines of the table a SIMD-group."""
+    """Queries, output, keys and values of whole blocks, and for each block two lines of the table a SIMD-group."""
     query, *rest = paged_inputs(15, 32, 96, 8, 1, 1, 32, dtype)
     blocks = 3 + 3
     moved = 2 * query.nbytes + 2 * blocks * 32 * 32 * dtype.size + blocks * 4 * 2 * 64

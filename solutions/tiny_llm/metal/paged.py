@@ -23,7 +23,7 @@ def paged_attention(
         L x H x D, in query's dtype; it is computed in float32.
 
     Raises:
-        ValueError: an argument is not as above, or there is no room for as many tokens; the message says what is needed.
+        ValueError: an argument is not as above, or table has no room for the tokens; the message says what is needed.
 
     Source: Kwon et al. 2023, section 4.1.
     """

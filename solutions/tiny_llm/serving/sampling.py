@@ -30,9 +30,7 @@ def sample_rows(logits: mx.array, chunks: list[Chunk]) -> list[list[int]]:
     chosen = mx.argmax(logits, axis=-1)
     if any(request.params.temp for request in rows):
         kept = filtered(logits, [request.params for request in rows])
-        drawn = mx.argmax(
-            kept + noise([(request.params.seed, len(request.output)) for request in rows], kept.shape[1]), -1
-        )
+        drawn = mx.argmax(kept + noise([(request.params.seed, len(request.output)) for request in rows], kept.shape[1]), -1)
         chosen = mx.where(mx.array([request.params.temp > 0 for request in rows]), drawn, chosen)
     tokens = iter(chosen.tolist())
     return [[next(tokens)] if chunk.scored else [] for chunk in chunks]

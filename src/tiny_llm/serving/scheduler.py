@@ -132,9 +132,7 @@ class Scheduler:
         return True
 
     def _admit(self, step: Step) -> None:
-        while (
-            self.waiting and len(self.running) < self.slots and not (self.static and self.running and not step.admitted)
-        ):
+        while self.waiting and len(self.running) < self.slots and not (self.static and self.running and not step.admitted):
             request = self.waiting.next()
             if not self.memory.begin(request):
                 break
