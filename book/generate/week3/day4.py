@@ -32,6 +32,8 @@ def table() -> str:
         y = top + page * HEIGHT
         canvas.text(POOL - 8, y + HEIGHT / 2 + 4, str(page), "small mono", "end")
         canvas.rect(POOL, y, PAGE * SLOT, HEIGHT - 4, "axis", 3)
+        if page not in TABLE + OTHER_TABLE:
+            canvas.text(POOL + PAGE * SLOT / 2, y + HEIGHT / 2 + 3, "free", "small", "middle")
     _fill(canvas, top, OTHERS, OTHER_TABLE, None)
     _fill(canvas, top, TOKENS, TABLE, weights)
     told = []
