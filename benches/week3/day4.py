@@ -26,23 +26,15 @@ Array = np.ndarray[Any, Any]
 def measure(quick: bool = False) -> Table:
     """One new token behind many, and a prompt; each with keys and values side by side, and in pages."""
     tokens, prompt = (256, 64) if quick else (4096, 512)
-    names, programs, read = [], [], []
-    for name, program, times in [*_decode(tokens), *_prefill(prompt)]:
-        names.append(name)
-        programs.append(program)
-        read.append(times)
-    first = next(i for i, name in enumerate(names) if name.startswith("prompt"))
-    times = [*seconds(*programs[:first]), *seconds(*programs[first:])]
-    bases = [times[0]] * first + [times[first]] * (len(times) - first)
-    mib = [2 * 4 * H_KV * D * (tokens if i < first else prompt) / 2**20 for i in range(len(times))]
-    rows = tuple(
-        (name, factor * size, time * 1e3, time / base)
-        for name, factor, size, time, base in zip(names, read, mib, times, bases, strict=True)
-    )
+    rows: list[tuple[str, float, float, float]] = []
+    for cases, length in ((_decode(tokens), tokens), (_prefill(prompt), prompt)):
+        taken = seconds(*(program for _, program, _ in cases))
+        for (name, _, moves), time in zip(cases, taken, strict=True):
+            rows.append((name, moves * 2 * 4 * H_KV * D * length / 2**20, time * 1e3, time / taken[0]))
     ratio = {row[0]: row[-1] for row in rows}
     return Table(
         ("program", "keys and values moved: MiB", "ms", "times side by side"),
-        rows,
+        tuple(rows),
         f"For one token, pages of {PAGES[0]} take {ratio[f'token, pages of {PAGES[0]}']:.2f} times as long as keys and "
         f"values side by side, and a copy of them first {ratio['token, copied first']:.1f} times; for a prompt pages "
         f"take {ratio[f'prompt, pages of {PAGES[0]}']:.2f} times as long.",

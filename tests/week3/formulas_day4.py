@@ -22,7 +22,8 @@ def paged64(
 ) -> Array64:
     """Causal attention of the last L tokens, L x H x D, after all of the request's pages were put side by side."""
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    return kernel64(query, *(side_by_side(pool, table, tokens) for pool in (keys, values)), scale, r=r)
+    own_keys, own_values = (side_by_side(pool, table, tokens) for pool in (keys, values))
+    return kernel64(query, own_keys, own_values, scale, r=r)
 
 
 def group64(
@@ -37,8 +38,8 @@ def group64(
     r: Round = exact,
 ) -> Array64:
     """The same for one token and the heads that read one key-value head, G x D."""
-    own = (pool[:, kv_head : kv_head + 1] for pool in (keys, values))
-    attended: Array64 = paged64(queries[None], *own, table, tokens, scale, r=r)[0]
+    own_keys, own_values = (pool[:, kv_head : kv_head + 1] for pool in (keys, values))
+    attended: Array64 = paged64(queries[None], own_keys, own_values, table, tokens, scale, r=r)[0]
     return attended
 
 

@@ -1,8 +1,8 @@
 """Week 3, day 4: attention over pages in arrays, for one token and for a prompt in C++, and in Metal.
 
 What is expected is attention over the request's keys and values side by side, by the formula in float64, by MLX's
-operator and by PyTorch: in which pages they lie must make no difference. The numbers in all other places of the pool are
-of other requests, or NaN.
+operator and by PyTorch: in which pages they lie must make no difference. The numbers in all other places of the pool
+are of other requests, or NaN.
 """
 
 import math
@@ -59,7 +59,9 @@ def sdpa(torch, q, k, v):
 
 def by_torch(pytorch, queries, keys, values, table, tokens):
     """PyTorch's answer, of the request's keys and values side by side."""
-    return pytorch(sdpa, queries, *(mx.array(side_by_side(to_float64(x), table, tokens), mx.float32) for x in (keys, values)))
+    return pytorch(
+        sdpa, queries, *(mx.array(side_by_side(to_float64(x), table, tokens), mx.float32) for x in (keys, values))
+    )
 
 
 # Task 1, attention over pages
@@ -194,7 +196,9 @@ def test_task_1_pages_refuses_more_queries_than_tokens():
 
 def test_task_1_pages_refuses_more_tokens_than_there_is_room_for():
     query, keys, values, table, _ = paged_inputs(18)
-    with raises_value_error(f"float32, query 4 x 6 x 8, keys 6 x 2 x 4 x 8, values 6 x 2 x 4 x 8, table {table}, tokens 13"):
+    with raises_value_error(
+        f"float32, query 4 x 6 x 8, keys 6 x 2 x 4 x 8, values 6 x 2 x 4 x 8, table {table}, tokens 13"
+    ):
         mx.eval(paged(query, keys, values, table, 13))
 
 
@@ -449,7 +453,7 @@ def test_task_4_metal_pytorch(pytorch):
 
 @by_dtype
 def test_task_4_metal_moves(dtype):
-    """Queries and output once, keys and values of whole blocks, and for each block two lines of the table a SIMD-group."""
+    """Queries, output, keys and values of whole blocks, and for each block two lines of the table a SIMD-group."""
     query, *rest = paged_inputs(15, 32, 96, 8, 1, 1, 32, dtype)
     blocks = 3 + 3
     moved = 2 * query.nbytes + 2 * blocks * 32 * 32 * dtype.size + blocks * 4 * 2 * 64

@@ -232,7 +232,7 @@ known.accepted_change(
 
 @known.accepted("token by token, in NumPy")
 def by_token(query, keys, values, table, tokens, scale=None):
-    length, heads, dims = query.shape
+    length, heads, _ = query.shape
     _, kv_heads, page, _ = keys.shape
     if heads % kv_heads or not length <= tokens <= len(table) * page:
         raise ValueError("sizes")

@@ -81,7 +81,7 @@ def metal_none(program):
 
 @known.probe()
 def metal_moved(program):
-    """Three blocks of queries, which need 16, 32 and 48 keys, in four blocks. A table of 12 is not handed over as a constant."""
+    """Three blocks of queries need 16, 32 and 48 keys, in four blocks. A table of 8 pages or more is no constant."""
     query, *rest = drawn(13, 48, 48, 4, dims=32)
     return moved(program, query, *rest, enough=2 * query.nbytes + 2 * 96 * 32 * 4 + 4 * 4 * 2 * 64)
 

@@ -32,6 +32,8 @@ def table() -> str:
         y = top + page * HEIGHT
         canvas.text(POOL - 8, y + HEIGHT / 2 + 4, str(page), "small mono", "end")
         canvas.rect(POOL, y, PAGE * SLOT, HEIGHT - 4, "axis", 3)
+        if page not in TABLE + OTHER_TABLE:
+            canvas.text(POOL + PAGE * SLOT / 2, y + HEIGHT / 2 + 3, "free", "small", "middle")
     _fill(canvas, top, OTHERS, OTHER_TABLE, None)
     _fill(canvas, top, TOKENS, TABLE, weights)
     told = []
@@ -47,13 +49,13 @@ def table() -> str:
         told.append(f"its page {i} is page {page} of the pool, with {' and '.join(TOKENS[PAGE * i : PAGE * (i + 1)])}")
     about = (
         f"On the left a block table with the numbers {', '.join(map(str, TABLE))}. Each leads to a page of the pool on "
-        f"the right: {'; '.join(told)}. Pages {', '.join(map(str, sorted(OTHER_TABLE)))} hold tokens of another request, "
-        f"and one page is free."
+        f"the right: {'; '.join(told)}. Pages {', '.join(map(str, sorted(OTHER_TABLE)))} hold tokens of another "
+        f"request, and one page is free."
     )
     caption = (
-        f"<code>dog</code> attends to the {len(TOKENS)} tokens of <i>{SENTENCE}</i>, two in a page. A square is a key's "
-        "weight relative to the largest score, as on day 7 of week 2: the numbers are the same, and so is the order in "
-        "which they are met. Dots are tokens of another request. In page 3 a place is left."
+        f"<code>dog</code> attends to the {len(TOKENS)} tokens of <i>{SENTENCE}</i>, two in a page. A square is a "
+        "key's weight relative to the largest score, as on day 7 of week 2: the numbers are the same, and so is the "
+        "order in which they are met. Dots are tokens of another request. In page 3 a place is left."
     )
     return canvas.figure("table-3-4", "A query reads its keys through a block table", about, caption)
 

@@ -14,8 +14,8 @@ def paged_attention(
     its own, changes nothing. No array holds the keys, or values, of all its pages.
 
     Args:
-        query: L x H x D, in a float dtype; L is at least 1. Query i is of token tokens - L + i, and sees the tokens up to
-            itself. Query head h reads key-value head h // (H / H_kv).
+        query: L x H x D, in a float dtype; L is at least 1. Query i is of token tokens - L + i, and sees the tokens up
+            to itself. Query head h reads key-value head h // (H / H_kv).
         keys: pages x H_kv x page x D, query's dtype.
         values: as keys.
         table: the numbers of the request's pages, in order; there may be more than it fills. Token s is in the page
@@ -27,7 +27,7 @@ def paged_attention(
         L x H x D, in query's dtype; it is computed in float32. The arguments are not changed.
 
     Raises:
-        ValueError: H is not a multiple of H_kv, L is more than tokens, or the pages of table have room for fewer tokens.
+        ValueError: H is not a multiple of H_kv, L is more than tokens, or the pages of table have room for fewer.
 
     Source: Kwon et al. 2023, section 4.1.
     """
@@ -40,13 +40,13 @@ def paged_attention(
     if tokens > len(table) * page:
         raise ValueError(f"{tokens} tokens need more than the table's {len(table)} pages of {page}")
     scale = dims**-0.5 if scale is None else scale
-    queries = mx.unflatten(query.swapaxes(0, 1), 0, (kv_heads, -1)).astype(mx.float32) * scale  # H_kv x H/H_kv x L x D
+    queries = mx.unflatten(query.swapaxes(0, 1), 0, (kv_heads, -1)).astype(mx.float32) * scale  # H_kv x G x L x D
     last = mx.arange(tokens - length, tokens)[:, None]  # L x 1: the last token that each query sees
     running = OnlineSoftmax(*queries.shape)
     for first in range(0, tokens, page):
         number, count = table[first // page], min(page, tokens - first)
         some_keys, some_values = (x[number, :, None, :count] for x in (keys, values))  # H_kv x 1 x count x D
-        scores = queries @ some_keys.astype(mx.float32).swapaxes(-1, -2)  # H_kv x H/H_kv x L x count
+        scores = queries @ some_keys.astype(mx.float32).swapaxes(-1, -2)  # H_kv x G x L x count
         visible = mx.arange(first, first + count) <= last
         running.add(mx.where(visible, scores, -mx.inf), some_values)
         mx.eval(running.result())  # now: MLX would keep what it has made of every page until the end

@@ -23,14 +23,16 @@ def paged_attention(
         L x H x D, in query's dtype; it is computed in float32.
 
     Raises:
-        ValueError: an argument is not as above, or there is no room for as many tokens; the message says what is needed.
+        ValueError: an argument is not as above, or table has no room for the tokens; the message says what is needed.
 
     Source: Kwon et al. 2023, section 4.1.
     """
     length, heads, dims = query.shape
     pages, kv_heads, page, _ = keys.shape
     if keys.shape != (pages, kv_heads, page, dims) or heads % max(kv_heads, 1):
-        raise ValueError(f"keys are {keys.shape}, but {('pages', 'H_kv', 'page', dims)} is needed, H_kv a divisor of {heads}")
+        raise ValueError(
+            f"keys are {keys.shape}, but {('pages', 'H_kv', 'page', dims)} is needed, H_kv a divisor of {heads}"
+        )
     for name, each in (("keys", keys), ("values", values)):
         if (each.shape, each.dtype) != (keys.shape, query.dtype):
             raise ValueError(f"{name} are {each.shape} {each.dtype}, but {keys.shape} {query.dtype} is needed")

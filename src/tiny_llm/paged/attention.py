@@ -14,8 +14,8 @@ def paged_attention(
     its own, changes nothing. No array holds the keys, or values, of all its pages.
 
     Args:
-        query: L x H x D, in a float dtype; L is at least 1. Query i is of token tokens - L + i, and sees the tokens up to
-            itself. Query head h reads key-value head h // (H / H_kv).
+        query: L x H x D, in a float dtype; L is at least 1. Query i is of token tokens - L + i, and sees the tokens up
+            to itself. Query head h reads key-value head h // (H / H_kv).
         keys: pages x H_kv x page x D, query's dtype.
         values: as keys.
         table: the numbers of the request's pages, in order; there may be more than it fills. Token s is in the page
@@ -27,7 +27,7 @@ def paged_attention(
         L x H x D, in query's dtype; it is computed in float32. The arguments are not changed.
 
     Raises:
-        ValueError: H is not a multiple of H_kv, L is more than tokens, or the pages of table have room for fewer tokens.
+        ValueError: H is not a multiple of H_kv, L is more than tokens, or the pages of table have room for fewer.
 
     Source: Kwon et al. 2023, section 4.1.
     """

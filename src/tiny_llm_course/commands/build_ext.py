@@ -15,7 +15,7 @@ from ..terminal.screen import say
 def build_ext(solution: bool) -> int:
     """Build the C++ of your package, if it has changed. Commands that need it do so by themselves."""
     package = SOLUTION if solution else LEARNER
-    recipes = [week.build for week in load_course().weeks if week.build]
+    recipes = list(dict.fromkeys(week.build for week in load_course().weeks if week.build))
     if not is_here("compiler"):
         fix = [GETTING_A_COMPILER] if GETTING_A_COMPILER else []
         raise UsageError("There is no C++ compiler, which this needs." + " To get one:" * bool(fix), *fix)

@@ -66,7 +66,7 @@ def kernels() -> Iterator[Line]:
     """Whether the learner's C++ is built, and for which MLX."""
     from ..course.registry import load_course
 
-    for recipe in (week.build for week in load_course().weeks if week.build):
+    for recipe in dict.fromkeys(week.build for week in load_course().weeks if week.build):
         folder = (LEARNER / recipe).parent
         name = folder.relative_to(ROOT).as_posix()
         try:

@@ -79,7 +79,7 @@ def recipes(task: Task) -> list[str]:
     course = load_course()
     used = [*map(course.task, course.needs(task.id)), task]
     weeks = dict.fromkeys(course.week(each.week) for each in used if "compiler" in each.requires)
-    found = [week.build for week in weeks if week.build]
+    found = list(dict.fromkeys(week.build for week in weeks if week.build))  # two weeks may name the same
     return found if found and not missing([*task.requires, "compiler"]) else []
 
 
