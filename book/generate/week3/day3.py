@@ -1,0 +1,136 @@
+"""Day 3's pictures: what is in the pages of three requests, and who has which page from step to step."""
+
+from typing import Any
+
+import mlx.core as mx
+
+from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Canvas
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.programs.packages import load_solution
+
+TEXTS = ("That is a blue dog", "Once upon a time there was", "The cat sat")
+NEW = (9, 11, 8)  # tokens that each writes
+PAGE, PAGES = 4, 7
+SHOWN = 4  # the step behind which the first picture is drawn
+LETTERS = "ABC"
+LOOKS = ("line series-0", "line", "line series-1")  # of each request's pages
+ROW, CELL = 20.0, 62.0  # pixels
+
+
+def generated_parts(course: Course) -> Parts:
+    """Both pictures."""
+    load_solution()
+    return {("3.3", "pool"): pool(), ("3.3", "timeline"): timeline()}
+
+
+def run() -> tuple[list[Any], list[Any], list[dict[str, list[int]]], list[list[int]]]:
+    """The requests, the steps, and in each step the block tables by letter and how much each has read at its end."""
+    from tiny_llm_solution.paged.memory import PagedMemory
+    from tiny_llm_solution.paged.storage import PagedArrays
+    from tiny_llm_solution.serving.request import Request
+    from tiny_llm_solution.serving.scheduler import Scheduler
+
+    steps, tables, read = [], [], []
+
+    def any_token(chunks: Any, memory: Any) -> mx.array:
+        both = zip(LETTERS, requests, strict=True)
+        tables.append({letter: list(memory.tables.get(request, [])) for letter, request in both})
+        return mx.zeros((sum(chunk.scored for chunk in chunks), 2))
+
+    memory = PagedMemory(PagedArrays(1, PAGES, PAGE, 1, 1))
+    scheduler = Scheduler(any_token, memory)
+    requests = [Request([1] * len(text.split()), new) for text, new in zip(TEXTS, NEW, strict=True)]
+    for request in requests:
+        scheduler.submit(request)
+    while scheduler.running or scheduler.waiting:
+        steps.append(scheduler.step())
+        read.append([request.read for request in requests])
+    return requests, steps, tables, read
+
+
+def pool() -> str:
+    """The pages from the first to the last, with the words in them."""
+    canvas, (_, _, tables, read) = Canvas(), run()
+    left = 58.0
+    for i, heading in enumerate(range(PAGE)):
+        canvas.text(left + (i + 0.5) * CELL, SMALL, f"place {heading}", "small", "middle")
+    for page in range(PAGES):
+        y = SMALL + 8 + page * (ROW + 4)
+        canvas.text(0, y + 14, f"page {page}", "small")
+        owner = next((i for i, letter in enumerate(LETTERS) if page in tables[SHOWN - 1][letter]), None)
+        if owner is None:
+            canvas.rect(left, y, PAGE * CELL, ROW, "axis", 3)
+            canvas.text(left + PAGE * CELL + 8, y + 14, "free", "small")
+            continue
+        canvas.rect(left, y, PAGE * CELL, ROW, LOOKS[owner], 3)
+        table = tables[SHOWN - 1][LETTERS[owner]]
+        words = [*TEXTS[owner].split(), *(f"+{n}" for n in range(1, 20))][: read[SHOWN - 1][owner]]
+        first = table.index(page) * PAGE
+        for i, word in enumerate(words[first : first + PAGE]):
+            canvas.text(left + (i + 0.5) * CELL, y + 14, word, "small", "middle")
+        canvas.text(left + PAGE * CELL + 8, y + 14, f"{LETTERS[owner]}, {table.index(page)}", "small")
+    y = canvas.bottom + FONT + 10
+    for i, letter in enumerate(LETTERS):
+        canvas.text(0, y + i * (FONT + 6), f"block table of {letter}: {tables[SHOWN - 1][letter]}", "")
+    about = f"{PAGES} pages of {PAGE} places. " + "; ".join(
+        f"request {letter} has the pages {table}" for letter, table in tables[SHOWN - 1].items()
+    )
+    caption = (
+        f"The pool behind step {SHOWN}, as the scheduler left it: whose a page is, and which one of the request's. "
+        "+1 is the first word that was written. An empty place of a page that somebody has is room for the next words; "
+        "nobody else gets it."
+    )
+    return canvas.figure("pool-3-3", "Seven pages, three requests", about, caption)
+
+
+def timeline() -> str:
+    """A row for each page, a column for each step, the letter of whoever has the page."""
+    canvas, (_, steps, tables, _) = Canvas(), run()
+    left, size = 58.0, 306.0 / len(steps)
+    for page in range(PAGES):
+        y = SMALL + 8 + page * ROW
+        canvas.text(0, y + 14, f"page {page}", "small")
+        at = 0
+        while at < len(steps):
+            owner = next((i for i, letter in enumerate(LETTERS) if page in tables[at][letter]), None)
+            last = at
+            while last < len(steps) and owner == next(
+                (i for i, letter in enumerate(LETTERS) if page in tables[last][letter]), None
+            ):
+                last += 1
+            if owner is not None:
+                canvas.rect(left + at * size + 1, y + 1, (last - at) * size - 2, ROW - 3, LOOKS[owner], 3)
+                canvas.text(left + (at + last) / 2 * size, y + 14, LETTERS[owner], "small strong", "middle")
+            at = last
+    for number, step in enumerate(steps):
+        if number % 4 == 0:
+            canvas.text(left + (number + 0.5) * size, SMALL, str(number + 1), "small mono", "middle")
+        if step.preempted:
+            x, y = left + number * size, SMALL + 8 + PAGES * ROW + 4
+            canvas.path([(x, y - 4), (x, y + 8)], "line")
+            canvas.text(x, y + 22, f"{named(step.preempted)} goes", "small", "middle")
+        if number and step.admitted:
+            x, y = left + number * size, SMALL + 8 + PAGES * ROW + 4
+            canvas.path([(x, y - 4), (x, y + 26)], "axis")
+            canvas.text(x, y + 40, f"{named(step.admitted)} again", "small", "middle")
+    gone = [(n + 1, LETTERS[r.number]) for n, step in enumerate(steps) for r in step.preempted]
+    again = [(n + 1, LETTERS[r.number]) for n, step in enumerate(steps) if n for r in step.admitted]
+    about = (
+        f"{PAGES} pages over {len(steps)} steps. Put back: "
+        + ", ".join(f"{letter} in step {n}" for n, letter in gone)
+        + ". Let in again: "
+        + ", ".join(f"{letter} in step {n}" for n, letter in again)
+        + "."
+    )
+    caption = (
+        "The same run from its first step to its last. Pages are taken one by one, as the texts grow. When none is "
+        "left, the youngest request goes, and all its pages with it; later it reads again what it had."
+    )
+    return canvas.figure("timeline-3-3", "Who has which page, step by step", about, caption)
+
+
+def named(requests: list[Any]) -> str:
+    """Their letters."""
+    return " and ".join(LETTERS[request.number] for request in requests)
