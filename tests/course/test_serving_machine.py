@@ -5,6 +5,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from tests.course.serving_machine import Machine
 from tiny_llm_solution.paged.memory import PagedMemory
+from tiny_llm_solution.prefix.memory import PrefixMemory
 from tiny_llm_solution.serving.scheduler import Scheduler
 
 PLAYED = settings(
@@ -18,7 +19,7 @@ PLAYED = settings(
 )
 FOUND = settings(PLAYED, phases=[Phase.generate])
 
-MEMORIES = {"paged": PagedMemory}
+MEMORIES = {"paged": PagedMemory, "prefix": PrefixMemory}
 
 
 def machine(make, scheduler=Scheduler):
@@ -84,6 +85,20 @@ class ChecksThePrompt(PagedMemory):
             raise ValueError("too long")
 
 
+class KeepsWhatIsUnread(PrefixMemory):
+    def release(self, request):
+        request.read = min(request.length, len(self.tables[request]) * self.storage.page)
+        super().release(request)
+
+
+class FindsWithoutHolding(PrefixMemory):
+    def begin(self, request):
+        begun = super().begin(request)
+        if begun:
+            self.pool.drop(self.tables[request][: request.read // self.storage.page])
+        return begun
+
+
 class TheOldestGoes(Scheduler):
     def make_room(self, chunk, step):
         self.running.reverse()
@@ -116,6 +131,8 @@ FAULTS = [
     CutsAHalfPage,
     ReservesWhatThereIs,
     ChecksThePrompt,
+    KeepsWhatIsUnread,
+    FindsWithoutHolding,
     TheOldestGoes,
     LastInTheQueue,
     NothingIsRolledBack,
