@@ -1,1 +1,88 @@
-"""x"""
+"""What speculation brings: with the draft model and by n-grams, for one request and for eight at once, greedy."""
+
+import mlx.core as mx
+
+from tiny_llm.config import ModelConfig
+from tiny_llm.serving.memory import DenseMemory
+from tiny_llm.serving.ragged import RaggedModel
+from tiny_llm.serving.request import Request
+from tiny_llm.serving.scheduler import Scheduler
+from tiny_llm.speculative.draft import DraftModel
+from tiny_llm.speculative.drafts import Drafter
+from tiny_llm.speculative.ngram import NgramDrafter
+from tiny_llm.speculative.scheduling import Speculation
+from tiny_llm.tokenizer import ByteLevelBPE
+from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
+from tiny_llm_course.checkpoints.held_out import shipped_stories
+from tiny_llm_course.measuring.clock import Cell, Table, seconds
+from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
+
+# What the book draws of the table.
+CHART = ("bars", "speed-up, 1 is none", ("speed-up",))
+
+COUNT = 4  # tokens drafted
+SONG = "Row, row, row the boat. " * 2  # which the model goes on singing
+
+
+def measure(quick: bool = False) -> Table:
+    """A continuation with drafts beside one without, in the same run."""
+    large, small = _Loaded("tiny-qwen3"), _Loaded("tiny-qwen3-draft")
+    tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")
+    stories = [tokenizer.encode(story)[:24] for story in shipped_stories()[:8]]
+    songs = [tokenizer.encode(SONG)] * 8
+    rows: list[tuple[Cell, ...]] = []
+    for requests in (1, 2) if quick else (1, 8):
+        length = 4 if quick else 24 // requests + 8  # long enough for the clock
+        for words, prompts in (("story", stories[:requests]), ("song", songs[:requests])):
+            plain, *drafted = (_Serving(large, prompts, length, way) for way in ("", small, "n-grams"))
+            without, *taken = seconds(plain.serve, *(each.serve for each in drafted))
+            for name, run, time in zip(("draft model", "n-grams"), drafted, taken, strict=True):
+                fewer = plain.steps / run.steps
+                row = 100 * run.rate, fewer, fewer * time / without, without / time
+                rows.append((f"{requests} x {words}, {name}", *row))
+    best, worst = (f(rows, key=lambda row: row[-1]) for f in (max, min))
+    return Table(
+        ("requests", "accepted: %", "fewer steps", "a step costs", "speed-up"),
+        tuple(rows),
+        f"The best is {best[0]}, {best[-1]:.2f} times as fast as without drafts; "
+        f"the worst is {worst[0]}, {worst[-1]:.2f} times.",
+    )
+
+
+class _Loaded:
+    """A model that comes with the course, and a memory for it."""
+
+    def __init__(self, name: str) -> None:
+        checkpoint = load_checkpoint(MODELS / name, mx.float32)
+        config = ModelConfig.from_dict(checkpoint.config)
+        self.model, self.layers = RaggedModel(config, checkpoint.weights), config.num_hidden_layers
+
+    def memory(self) -> DenseMemory:
+        """With nobody in it."""
+        return DenseMemory(self.layers)
+
+
+class _Serving:
+    """Some requests, served from beginning to end, with a small model's drafts, by n-grams, or with none."""
+
+    def __init__(self, large: _Loaded, prompts: list[list[int]], length: int, small: _Loaded | str = "") -> None:
+        self.large, self.prompts, self.length, self.small = large, prompts, length, small
+        self.steps, self.rate = 0, 0.0
+
+    def serve(self) -> None:
+        """Count the steps, and which share of the drafted tokens has stood."""
+        memory, self.steps = self.large.memory(), 0
+        loop = Scheduler(self.large.model, memory)
+        if self.small:
+            drafter: Drafter = NgramDrafter()
+            if isinstance(self.small, _Loaded):
+                drafter = DraftModel(self.small.model, self.small.memory())
+            drafts = Speculation(drafter, COUNT)
+            loop = Scheduler(self.large.model, memory, plan=drafts.plan, choose=drafts.choose)
+        for prompt in self.prompts:
+            loop.submit(Request(list(prompt), self.length))
+        while loop.running or loop.waiting:
+            loop.step()
+            self.steps += 1
+        if self.small:
+            self.rate = drafts.accepted / max(1, drafts.drafted)
