@@ -182,7 +182,8 @@ def _stage(table: dict[str, Any]) -> Stage:
 
 def _mode(table: dict[str, Any]) -> Mode:
     lists = {key: tuple(table.get(key, ())) for key in ("needs", "kernels", "requires")}
-    return Mode(table["name"], table["title"], Target.parse(table["make"]), **lists, asked=table.get("asked", Mode.asked))
+    asked = table.get("asked", Mode.asked)
+    return Mode(table["name"], table["title"], Target.parse(table["make"]), **lists, asked=asked)
 
 
 def _day(table: dict[str, Any], week: int) -> Day:

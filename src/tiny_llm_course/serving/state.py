@@ -64,14 +64,13 @@ class State:
                 owners[page] = request.number
         kept = owners.count("kept")
         each = -(-pool.pages // CELLS)
-        parts = (owners[at : at + each] for at in range(0, pool.pages, each))
         return {
             "all": pool.pages,
             "size": memory.storage.page,
             "free": pool.free,
             "kept": kept,
             "each": each,
-            "cells": [next((o for o in part if isinstance(o, int)), "kept" if "kept" in part else None) for part in parts],
+            "cells": [_owner(owners[at : at + each]) for at in range(0, pool.pages, each)],
         }
 
     def _prefix(self) -> dict[str, int] | None:
@@ -82,3 +81,7 @@ class State:
         since = time.monotonic() - SPAN
         while self._written and self._written[0][0] < since:
             self._written.popleft()
+
+
+def _owner(part: list[Any]) -> Any:
+    return next((owner for owner in part if isinstance(owner, int)), "kept" if "kept" in part else None)
