@@ -70,7 +70,7 @@ class _Engine:
         return NativeSlots(self.config, min(self.limits.slots, self.tokens // longest), longest)
 
     def pages(self) -> Storage:
-        """The same room, cut into pages. Arrays take it at once, so they have no more than running requests can fill."""
+        """The same room, cut into pages. Arrays take it at once, so they have no more than all slots can fill."""
         config, page, count = self.config, self.limits.page, self.tokens // self.limits.page
         if self.fused:
             return NativePages(config, count, page)
