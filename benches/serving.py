@@ -50,6 +50,8 @@ def main() -> None:
     bars = list(against_the_bars(found))
     for row in bars:
         print("{:<72} {:>7} {:>7}  {}".format(*row))
+    for what, figure in found["embedded"].items():
+        print(f"embedded: {what}: {figure:.3g}")
     if not quick:
         found["bars"] = bars
         RECORD.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -80,7 +82,10 @@ class Served:
         return count * new / (time.perf_counter() - begun)
 
     def gaps(self, mode: str, new: int, long: bool) -> list[float]:
-        """Seconds between the tokens of requests that write, while a long prompt is read, or none is."""
+        """Seconds from each token to the next of requests that write together, while a long prompt is read, or none.
+
+        All of them get their tokens in the same steps. So their mean is the TPOT of each, and of all of them the p95.
+        """
         scheduler = self.schedulers[mode]
         scheduler.slots = TOGETHER
         writing = [self.request(PROMPT, new) for _ in range(TOGETHER - 1)]
@@ -91,10 +96,12 @@ class Served:
         if long:
             scheduler.submit(self.request(LONG, 1))
         gaps, last = [], time.perf_counter()
-        while scheduler.running:
+        while any(request in scheduler.running for request in writing):
             scheduler.step()
             last, before = time.perf_counter(), last
             gaps.append(last - before)
+        while scheduler.running:
+            scheduler.step()
         return gaps
 
 
@@ -142,24 +149,25 @@ def pages(served: Served, new: int, turns: int) -> dict[str, float]:
 
 
 def beside_a_prompt(served: Served, new: int, turns: int) -> dict[str, float]:
-    """The 95th percentile of the times between two tokens, while a long prompt is read, beside that without one."""
+    """How long those that write wait for their tokens while a long prompt is read, beside how long they do without."""
+    taken: dict[str, list[list[float]]] = {"alone": [], "chunked": [], "whole": []}
+    for turn in range(turns + 1):  # the first does not count
+        for name, mode in (("alone", "chunked"), ("chunked", "chunked"), ("whole", "continuous")):
+            if (gaps := served.gaps(mode, new, name != "alone")) and turn:
+                taken[name].append(gaps)
 
-    def p95(mode: str, long: bool) -> float:
-        return float(np.percentile(served.gaps(mode, new, long), 95))
+    def times(figure: Callable[[list[float]], float], name: str, of: Callable[[list[float]], float]) -> float:
+        pairs = zip(taken[name], taken["alone"], strict=True)
+        return statistics.median(figure(long) / of(alone) for long, alone in pairs)
 
-    taken = in_turns(
-        turns,
-        alone=lambda: p95("chunked", False),
-        chunked=lambda: p95("chunked", True),
-        whole=lambda: max(served.gaps("continuous", new, True)),
-    )
+    def p95(gaps: list[float]) -> float:
+        return float(np.percentile(gaps, 95))
+
     return {
-        "p95 between tokens, prompt in chunks, times that without one": statistics.median(
-            [a / b for a, b in zip(taken["chunked"], taken["alone"], strict=True)]
-        ),
-        "longest between tokens, prompt in one piece, times p95 without one": statistics.median(
-            [a / b for a, b in zip(taken["whole"], taken["alone"], strict=True)]
-        ),
+        "TPOT, prompt in chunks, times that without one": times(statistics.mean, "chunked", statistics.mean),
+        "p95 of the times between two tokens, prompt in chunks, times that without one": times(p95, "chunked", p95),
+        "longest time between two tokens, prompt in chunks, times the p95 without one": times(max, "chunked", p95),
+        "longest time between two tokens, prompt in one piece, times the p95 without one": times(max, "whole", p95),
     }
 
 
@@ -170,7 +178,7 @@ def against_the_bars(found: dict[str, Any]) -> Any:
         ("shape of Qwen3-0.6B", "at once, times one at a time", ">=", 2.0),
         ("embedded", "seconds over pages, times those without", "<=", 1.1),
         ("shape of Qwen3-0.6B", "seconds over pages, times those without", "<=", 1.1),
-        ("embedded", "p95 between tokens, prompt in chunks, times that without one", "<=", 2.0),
+        ("embedded", "TPOT, prompt in chunks, times that without one", "<=", 2.0),
     ):
         figure = found[model][what]
         reached = figure >= bar if sign == ">=" else figure <= bar

@@ -43,11 +43,11 @@ def two(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return passed
 
 
-def written(mode: str, kernels: bool, texts: list[str] = TEXTS, limits: Limits = LIMITS) -> list[str]:
+def written(mode: str, kernels: bool, limits: Limits = LIMITS) -> list[str]:
     """What some requests get that come together."""
     engine = load_scheduler(None, True, mode, limits, "float32", kernels=kernels)
     request = importlib.import_module(f"{SOLUTION_NAME}.serving.request").Request
-    requests = [request(engine.tokenizer.encode(text), 14, eos_ids=engine.checkpoint.eos_ids) for text in texts]
+    requests = [request(engine.tokenizer.encode(text), 14, eos_ids=engine.checkpoint.eos_ids) for text in TEXTS]
     for one in requests:
         engine.scheduler.submit(one)
     while engine.scheduler.running or engine.scheduler.waiting:
@@ -58,7 +58,7 @@ def written(mode: str, kernels: bool, texts: list[str] = TEXTS, limits: Limits =
 
 @by_model
 def test_all_modes_write_the_same_and_what_each_request_gets_alone(kernels: bool) -> None:
-    alone = [written("static", kernels, texts=[text])[0] for text in TEXTS]
+    alone = written("static", kernels, limits=dataclasses.replace(LIMITS, slots=1))
     assert "a little girl named" in alone[0]
     for mode in MODES:
         assert written(mode.name, kernels) == alone, mode.name

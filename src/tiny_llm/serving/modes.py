@@ -37,7 +37,7 @@ class Limits:
 
     slots: int = 8  # requests that run at most
     budget: int = 512  # tokens that a step reads at most, where prompts are cut
-    memory: int = 1 << 30  # bytes of keys and values
+    memory: int = 1 << 30  # bytes of keys and values; a model that drafts takes as many again at most
     page: int = 16  # tokens in a page
     draft: tuple[ModelConfig, Weights] | None = None  # a small model that drafts; None looks drafts up in the text
     drafted: int = 4  # tokens that are drafted at a time
@@ -70,10 +70,11 @@ class _Engine:
         return NativeSlots(self.config, min(self.limits.slots, self.tokens // longest), longest)
 
     def pages(self) -> Storage:
-        """The same room, cut into pages."""
+        """The same room, cut into pages. Arrays take it at once, so they have no more than all slots can fill."""
         config, page, count = self.config, self.limits.page, self.tokens // self.limits.page
         if self.fused:
             return NativePages(config, count, page)
+        count = min(count, -(-self.limits.slots * config.max_position_embeddings // page))
         layers, kv_heads = config.num_hidden_layers, config.num_key_value_heads
         return PagedArrays(layers, count, page, kv_heads, config.head_dim, self.dtype)
 
