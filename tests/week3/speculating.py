@@ -73,7 +73,9 @@ class Notes:
             refuse(f"a chunk starts at {chunk.start}, and memory has {len(held)} tokens", self.case)
         held += chunk.tokens
         if len(held) > self.promised[chunk.request]:
-            refuse(f"{len(held)} tokens are in memory, and room was reserved for {self.promised[chunk.request]}", self.case)
+            refuse(
+                f"{len(held)} tokens are in memory, and room was reserved for {self.promised[chunk.request]}", self.case
+            )
         self.most = max(self.most, len(held))
         return held
 

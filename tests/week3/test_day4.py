@@ -59,7 +59,9 @@ def sdpa(torch, q, k, v):
 
 def by_torch(pytorch, queries, keys, values, table, tokens):
     """PyTorch's answer, of the request's keys and values side by side."""
-    return pytorch(sdpa, queries, *(mx.array(side_by_side(to_float64(x), table, tokens), mx.float32) for x in (keys, values)))
+    return pytorch(
+        sdpa, queries, *(mx.array(side_by_side(to_float64(x), table, tokens), mx.float32) for x in (keys, values))
+    )
 
 
 # Task 1, attention over pages
@@ -194,7 +196,9 @@ def test_task_1_pages_refuses_more_queries_than_tokens():
 
 def test_task_1_pages_refuses_more_tokens_than_there_is_room_for():
     query, keys, values, table, _ = paged_inputs(18)
-    with raises_value_error(f"float32, query 4 x 6 x 8, keys 6 x 2 x 4 x 8, values 6 x 2 x 4 x 8, table {table}, tokens 13"):
+    with raises_value_error(
+        f"float32, query 4 x 6 x 8, keys 6 x 2 x 4 x 8, values 6 x 2 x 4 x 8, table {table}, tokens 13"
+    ):
         mx.eval(paged(query, keys, values, table, 13))
 
 

@@ -115,7 +115,9 @@ def test_task_1_accept_equal_models():
 def test_task_1_accept_greedy():
     """With a single 1 in each row, what stands is what the target would have chosen, whatever is drawn."""
     eye = mx.eye(6)
-    for target, drafted in itertools.product([[1, 2, 4, 0], [3, 2, 4, 0], [1, 3, 4, 0]], [[1, 2, 4], [1, 2, 5], [3, 3, 3]]):
+    for target, drafted in itertools.product(
+        [[1, 2, 4, 0], [3, 2, 4, 0], [1, 3, 4, 0]], [[1, 2, 4], [1, 2, 5], [3, 3, 3]]
+    ):
         for draw in (0.0, 0.5, 0.999):
             case = f"target's choices {target}, drafted {drafted}, both certain, draws {draw}"
             accept_agrees(eye[mx.array(target)], eye[mx.array(drafted)], drafted, [draw] * 4, case=case)
@@ -125,7 +127,9 @@ def test_task_1_accept_greedy():
 def test_task_1_accept_certain_draft(draws):
     """An n-gram is certain: its token stands with the target's probability, or else another comes."""
     target = mx.array([[0.3, 0.5, 0.2], [0.6, 0.1, 0.3], [0.1, 0.1, 0.8]])
-    accept_agrees(target, mx.eye(3)[mx.array([1, 0])], [1, 0], list(draws), case=f"V 3, a certain draft [1, 0], draws {draws}")
+    accept_agrees(
+        target, mx.eye(3)[mx.array([1, 0])], [1, 0], list(draws), case=f"V 3, a certain draft [1, 0], draws {draws}"
+    )
 
 
 def test_task_1_accept_impossible():
@@ -208,7 +212,9 @@ def test_task_1_accept_sweep():
 
 
 @property_test
-@given(seed=st.integers(0, 999), count=st.integers(0, 5), vocab=st.integers(2, 9), spread=st.sampled_from([0.01, 1.0, 5.0]))
+@given(
+    seed=st.integers(0, 999), count=st.integers(0, 5), vocab=st.integers(2, 9), spread=st.sampled_from([0.01, 1.0, 5.0])
+)
 def test_task_1_accept_any_rows(seed, count, vocab, spread):
     drafted_agree(seed, count, vocab, spread)
 
