@@ -24,7 +24,7 @@ from tiny_llm_course.measuring.clock import Program, Table, in_turns
 # What the book draws of the table.
 CHART = ("bars", "% of the scheduler's own tokens/s", ("with the loop: %", "with text and events: %"))
 
-TOKENS, ROUNDS = 24, 7
+TOKENS, ROUNDS = 16, 5
 
 
 def measure(quick: bool = False) -> Table:
