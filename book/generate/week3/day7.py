@@ -85,7 +85,7 @@ def way() -> str:
         canvas.text((first + last) / 2, level + 31, f"{gaps} x TPOT", "small", "middle")
     level = ROW * len(CALLERS) + 12
     canvas.path([(x(0), level), (x(end), level)], "axis")
-    for second in range(int(end) + 1):
+    for second in range(round(end) + 1):
         canvas.path([(x(second), level), (x(second), level + 5)], "axis")
         canvas.text(x(second), level + SMALL + 7, str(second), "small", "middle")
     canvas.text(x(end), level + SMALL + FONT + 9, "seconds; every step takes one", "small", "end")
