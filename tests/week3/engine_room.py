@@ -68,7 +68,8 @@ class Worker(Executor):
             future, job = self._jobs.popleft()
             if not future.set_running_or_notify_cancel():
                 continue
-            self.inside, self.taken, tell = True, 0.0, future.set_result
+            self.inside, self.taken = True, 0.0
+            tell: Callable[[Any], None] = future.set_result
             try:
                 result = job()
             except BaseException as error:

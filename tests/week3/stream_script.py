@@ -19,9 +19,9 @@ Turn = tuple[int, list[int], str, str]
 class Text:
     """What stands for a `StopStrings`: its text is as the turns say; `finish` shows what was held, and finds a stop."""
 
-    def __init__(self, held: str, found: bool) -> None:
-        self.text, self.found, self.held, self.late, self.finished = "", None, held, found, 0
-        self.found: str | None
+    def __init__(self, held: str, late: bool) -> None:
+        self.text, self.held, self.late, self.finished = "", held, late, 0
+        self.found: str | None = None
 
     def finish(self) -> str:
         self.finished += 1

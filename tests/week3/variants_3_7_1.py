@@ -1,6 +1,7 @@
 """Known programs of task 3.7.1, the loop of an engine."""
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 
 import mlx.core as mx
@@ -38,7 +39,7 @@ known.change(
     "cancels-in-the-event-loop",
     ("self._worker.submit(self._cancel, request)", "self._cancel(request)"),
     fact="who leaves is cancelled by the event loop, perhaps in the middle of a step",
-    question="A step has taken a request's chunk and is computing it. What is left of its keys when you release them now?",
+    question="A step is computing a request's chunk. What is left of its keys if you release them now?",
 )
 known.change(
     "goes-on-for-nobody",
@@ -49,7 +50,7 @@ known.change(
 known.change(
     "waits-while-it-leaves",
     ("self._worker.submit(self._cancel, request)", "await self._do(self._cancel, request)"),
-    fact="a caller who leaves waits for each request's cancellation, and leaves the rest behind if it is cancelled again",
+    fact="who leaves waits for each request's cancellation, and leaves the rest behind if cancelled again",
     question="A task is cancelled, and once more while it is in its finally. Which of its lines are still run?",
 )
 known.change(
@@ -221,10 +222,8 @@ class QueueForEach:
 
     def cancelled(self, requests):
         for request in requests:
-            try:
+            with suppress(ValueError):
                 self.scheduler.cancel(request)
-            except ValueError:
-                pass
 
     def all_running(self):
         found = list(self.scheduler.running)

@@ -17,7 +17,9 @@ def numbers(calls, prompts, program):
     clock = Clock()
     found = figures(measured(program(clock), clock, calls, prompts))
     names = "\n".join(sorted(found))
-    return mx.array(list(names.encode())), *(mx.array(part) for name in sorted(found) for part in divmod(found[name], 1000.0))
+    return mx.array(list(names.encode())), *(
+        mx.array(part) for name in sorted(found) for part in divmod(found[name], 1000.0)
+    )
 
 
 for calls, prompts in (

@@ -85,13 +85,13 @@ def way() -> str:
         canvas.text((first + last) / 2, level + 31, f"{gaps} x TPOT", "small", "middle")
     level = ROW * len(CALLERS) + 12
     canvas.path([(x(0), level), (x(end), level)], "axis")
-    for second in range(int(end) + 1):
+    for second in range(round(end) + 1):
         canvas.path([(x(second), level), (x(second), level + 5)], "axis")
         canvas.text(x(second), level + SMALL + 7, str(second), "small", "middle")
     canvas.text(x(end), level + SMALL + FONT + 9, "seconds; every step takes one", "small", "end")
     about = (
-        "Three requests on a time line. A comes at 0 s and has a token in every step. B comes during the first step, and "
-        "its prompt is read in three. C finds both places taken, and waits until B has ended."
+        "Three requests on a time line. A comes at 0 s and has a token in every step. B comes during the first step, "
+        "and its prompt is read in three. C finds both places taken, and waits until B has ended."
     )
     caption = (
         "A line is where a request comes, dots are where it waits, a bar reads its prompt, and a disc is a token that "
@@ -141,6 +141,7 @@ async def _gone(program: Any) -> tuple[int, int, float]:
 
     for request in requests[:2]:
         room.caller(request, leaves=1)
+    await asyncio.sleep(0.5)
     await reads()
     await asyncio.sleep(100.0)
     return read + 2, sum(len(request.output) for request in requests), ends

@@ -15,7 +15,7 @@ quiz = Quiz()
     "3.7.2",
     "There is room for two. Two left together at 8 s, and two others came in. At 16 s three come, one after the other, "
     "and are refused. How many seconds are they told?",
-    why="Two have left in the eight seconds up to now: one in 4 s. The second has to wait for the first one's place, too.",
+    why="Two have left in the eight seconds up to now: one in 4 s. The second waits for the first one's place, too.",
     mistakes={
         "promises-nothing": "Then all three come back together, and two of them in vain.",
         "groups-leave-once": "Two left at 8 s, and both places became free.",

@@ -96,7 +96,7 @@ class Completion(Asked):
     def prompts(self) -> list[str | list[int]]:
         """One or several."""
         if isinstance(self.prompt, str) or (self.prompt and isinstance(self.prompt[0], int)):
-            return [self.prompt]  # type: ignore[list-item]
+            return [self.prompt]
         return list(self.prompt)  # type: ignore[arg-type]
 
     @property

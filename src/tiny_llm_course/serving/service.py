@@ -51,6 +51,9 @@ class Service:
             self.gate: Any = engine.part("server.backpressure", "Gate")(engine.scheduler.slots + waiting)
             loop = engine.part("server.loop", "EngineLoop")
             self.loop: Any = loop(engine.scheduler, worker, self._stepped)
+            # What is not written yet is said now, and not to the first client.
+            engine.part("serving.stopping", "StopStrings")(self._detokenizer(), [])
+            engine.part("server.streaming", "TextStream")(self.loop.stream([]), {})
         self._state = State(engine.scheduler, engine.mode.name)
         self._too_busy = engine.part("server.backpressure", "TooBusy")
         self.failures = tuple(engine.part("server.loop", name) for name in ("EngineFailed", "EngineClosed"))
