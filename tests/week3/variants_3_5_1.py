@@ -123,11 +123,11 @@ def tree_beside_another(program):
     return mx.array([one.calls, other.calls, *other.match([1, 2]), -1, other.calls, *numbers(edges_of(other))])
 
 
-@known.sized("64 texts of 60 pages, found again")
+@known.sized("128 texts of 60 pages, found again")
 def sized(program):
     pool = PagePool(4000)
     tree = program(pool, 16)
-    texts = [[*range(480), *(1000 * number + token for token in range(480))] for number in range(64)]
+    texts = [[*range(480), *(1000 * number + token for token in range(480))] for number in range(128)]
     for text in texts:
         own = pool.take(60)
         tree.insert(text, own)

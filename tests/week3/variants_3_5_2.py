@@ -103,18 +103,18 @@ def evict_what_is_as_old(program):
     return played(program, "+:12", "+:1234", "+:123456", "?:123456", 1, 1, 1)
 
 
-@known.sized("300 pages of a tree with 64 texts")
+@known.sized("600 pages of a tree with 128 texts")
 def sized(program):
     pool = PagePool(4000)
     tree = RadixTree(pool, 16)
-    texts = [[*range(160), *(1000 * number + token for token in range(80))] for number in range(64)]
+    texts = [[*range(160), *(1000 * number + token for token in range(80))] for number in range(128)]
 
     def run():
         for text in texts:
             own = pool.take(15)
             tree.insert(text, own)
             pool.drop(own)
-        return mx.array([len(program(tree, 150)), len(program(tree, 150))])
+        return mx.array([len(program(tree, 300)), len(program(tree, 300))])
 
     return run
 

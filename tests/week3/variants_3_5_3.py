@@ -280,7 +280,7 @@ known.change(
 known.change(
     "pages-for-tokens",
     ("request.read = len(found) * self.storage.page", "request.read = len(found)"),
-    fact="`read` is the number of pages that were found",
+    fact="a request's `read` is the number of pages that were found",
     question="In which unit does a request count what has been read?",
 )
 known.change(

@@ -32,9 +32,10 @@ class PrefixMemory(PagedMemory):
     def begin(self, request: Request) -> bool:
         """Let a request in with the pages that are found, and new ones for all its other tokens.
 
-        First the tree is given what those that are here have read. A request needs logits, so its last token is never
-        looked for: at least one stays unread. If fewer pages are free than `PagedMemory.begin` would ask for, without
-        those that were found, the tree loses as many as are lacking.
+        First the tree is given the whole pages that those who are here have read. Where it has the same tokens in other
+        pages, their tables take these, and drop their own. Then the request's text is looked for, but never its last
+        token: it needs logits, so at least one stays unread. If fewer pages are free than `PagedMemory.begin` would ask
+        for, less those that were found, the tree loses as many as are lacking, or all that can go.
 
         Args:
             request: is not here. Its `read` becomes the number of tokens that were found, and nobody writes into their
@@ -58,7 +59,7 @@ class PrefixMemory(PagedMemory):
         return True
 
     def reserve(self, request: Request, count: int) -> bool:
-        """As `PagedMemory`, once the tree has lost what pages are lacking."""
+        """As `PagedMemory`, once the tree has lost as many pages as are lacking, or all that can go."""
         self._free(self.pages_for(request.read + count) - len(self.tables[request]))
         return super().reserve(request, count)
 
