@@ -191,43 +191,55 @@ known.change(
 )
 known.change(
     "first-rows-scored",
-    ("mx.array(scored_rows(chunks), mx.int32)", "mx.arange(len(scored_rows(chunks)))"),
+    (
+        "mx.array(rows or [0])",
+        "mx.arange(max(1, len(rows)))",
+    ),
     fact="the first rows are scored, as many as are asked for",
     question="Two requests bring three tokens each. Which of the six rows say what comes next?",
 )
 known.change(
     "last-rows-scored",
-    ("mx.array(scored_rows(chunks), mx.int32)", "mx.arange(len(tokens) - len(scored_rows(chunks)), len(tokens))"),
+    (
+        "mx.array(rows or [0])",
+        "mx.arange(len(tokens) - max(1, len(rows)), len(tokens))",
+    ),
     fact="the last rows are scored, as many as are asked for",
     question="Two requests bring three tokens each. Which of the six rows say what comes next?",
 )
 known.change(
     "row-before",
     (
-        "mx.array(scored_rows(chunks), mx.int32)",
-        "mx.array([max(0, row - 1) for row in scored_rows(chunks)], mx.int32)",
+        "mx.array(rows or [0])",
+        "mx.array([max(0, row - 1) for row in rows] or [0])",
     ),
     fact="the row before the one that is asked for is scored",
     question="Which row of a chunk says what follows its last token?",
 )
 known.change(
     "every-row-scored",
-    ("x[mx.array(scored_rows(chunks), mx.int32)]", "x"),
+    (
+        "self.head(self.norm(x[mx.array(rows or [0])]))[: len(rows)]",
+        "self.head(self.norm(x))",
+    ),
     fact="every token is scored, whoever is asked for",
     question="How many rows should there be for a prompt of 100 tokens and three requests that write?",
 )
 known.change(
     "one-row-a-chunk",
     (
-        "x[mx.array(scored_rows(chunks), mx.int32)]",
-        "x[mx.cumsum(mx.array([len(each.tokens) for each in chunks])) - 1]",
+        "rows = scored_rows(chunks)",
+        "rows = [sum(len(each.tokens) for each in chunks[: i + 1]) - 1 for i in range(len(chunks))]",
     ),
     fact="each chunk's last token is scored, whatever its `scored` says",
     question="What does scored = 0 say, and what scored = 3?",
 )
 known.change(
     "no-final-norm",
-    ("self.norm(x[mx.array(scored_rows(chunks), mx.int32)])", "x[mx.array(scored_rows(chunks), mx.int32)]"),
+    (
+        "self.norm(x[mx.array(rows or [0])])",
+        "x[mx.array(rows or [0])]",
+    ),
     fact="the final norm is left out",
     question="Which weight of the model is still unused?",
 )

@@ -92,7 +92,9 @@ class RaggedModel:
         x = self.embedding(tokens)  # T x E
         for number, layer in enumerate(self.layers):
             x = layer(x, cos, sin, number, memory, chunks)
-        return self.head(self.norm(x[mx.array(scored_rows(chunks), mx.int32)]))
+        rows = scored_rows(chunks)
+        # Some products refuse to have no rows: where nobody asks, one is scored, and not given.
+        return self.head(self.norm(x[mx.array(rows or [0])]))[: len(rows)]
 
 
 def turned(x: mx.array, cos: mx.array, sin: mx.array) -> mx.array:
