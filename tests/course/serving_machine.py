@@ -126,7 +126,8 @@ class Plans:
 
 def verified(logits: mx.array, chunks: list[Chunk]) -> list[list[int]]:
     """The likeliest tokens, as far as the guesses were right, and the one behind them."""
-    likeliest, found = iter(mx.argmax(logits, axis=-1).tolist() if logits.shape[0] else []), []
+    scores: Any = mx.argmax(logits, axis=-1).tolist() if logits.shape[0] else []
+    likeliest, found = iter(scores), list[list[int]]()
     for chunk in chunks:
         answers = [next(likeliest) for _ in range(chunk.scored)]
         guesses = chunk.tokens[len(chunk.tokens) - chunk.scored + 1 :] if chunk.scored else []
@@ -179,8 +180,8 @@ class Machine(RuleBasedStateMachine):
         """Requests of any length; those of a kind begin alike."""
         for length, new, kind in prompts:
             text = [(kind * 5 + i * i) % VOCAB for i in range(length - 1)] + [self.random.randrange(VOCAB)]
-            ends = {"eos_ids": (EOS,), "stop": lambda token: token == STOP} if self.random.random() < 0.2 else {}
-            request = Request(text, new, user=str(kind), **ends)  # type: ignore[arg-type]
+            ends: Any = {"eos_ids": (EOS,), "stop": lambda token: token == STOP} if self.random.random() < 0.2 else {}
+            request = Request(text, new, user=str(kind), **ends)
             fits = length + new <= self.storage.page * self.storage.pages
             try:
                 self.scheduler.submit(request)

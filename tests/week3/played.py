@@ -91,7 +91,8 @@ class PlainPool:
 
     def call(self, name: str, argument: Any) -> Row:
         """What comes of one call."""
-        after, answer = list(self.held), None
+        after = list(self.held)
+        answer: Any = None
         if name == "take":
             answer = [page for page, count in enumerate(after) if not count][:argument]
             if len(answer) < argument:

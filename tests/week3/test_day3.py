@@ -353,7 +353,7 @@ def test_task_3_memory_sweep():
         memory_plays(n.L, n.P, *memory_script(n.seed, n.L, n.P, n.C))
 
 
-class Lengths(list):
+class Lengths(list[int]):
     """Of several requests."""
 
 

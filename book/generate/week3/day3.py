@@ -32,7 +32,9 @@ def run() -> tuple[list[Any], list[Any], list[dict[str, list[int]]], list[list[i
     from tiny_llm_solution.serving.request import Request
     from tiny_llm_solution.serving.scheduler import Scheduler
 
-    steps, tables, read = [], [], []
+    steps: list[Any] = []
+    tables: list[dict[str, list[int]]] = []
+    read: list[list[int]] = []
 
     def any_token(chunks: Any, memory: Any) -> mx.array:
         both = zip(LETTERS, requests, strict=True)

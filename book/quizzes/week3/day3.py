@@ -64,7 +64,7 @@ def who_runs(make_room: Any) -> str:
     from tiny_llm_solution.serving.scheduler import Scheduler, Step
 
     memory = PagedMemory(PagedArrays(1, 14, 1, 1, 1))
-    scheduler: Any = Scheduler(None, memory)  # type: ignore[arg-type]
+    scheduler: Any = Scheduler(None, memory)
     requests = [Request([1] * 5, 9) for _ in range(4)]
     for number, (request, read) in enumerate(zip(requests, (5, 4, 3, 2), strict=True)):
         request.number, request.read, memory.tables[request] = number, read, memory.pool.take(read)

@@ -1,0 +1,47 @@
+"""The given storage of week 3: new keys and values are written where they belong, and into the memory that is there."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from tiny_llm_course.programs.packages import load_solution
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.memory import most_at_once
+
+load_solution()
+from tiny_llm_solution.paged.storage import PagedArrays  # noqa: E402
+from tiny_llm_solution.serving.request import Chunk, Request  # noqa: E402
+
+
+@pytest.mark.parametrize("page", [1, 3, 4])
+def test_every_token_is_at_its_place(page):
+    draw, storage = normals(1), PagedArrays(2, 12, page, 3, 5)
+    first, second = Request([0] * 4, 9), Request([0] * 9, 9)
+    chunks = [Chunk(second, 5, [0] * 4, 1), Chunk(first, 0, [0] * 3, 0)]
+    tables = [[11, 0, 7, 2, 9, 3, 8, 1, 6], [5, 10, 4]]
+    key, value = draw(7, 3, 5), draw(7, 3, 5)
+    storage.write(1, key, value, chunks, tables)
+    expected = np.zeros((2, 12, 3, page, 5), np.float32)
+    rows = [
+        (table, position)
+        for chunk, table in zip(chunks, tables, strict=True)
+        for position in range(chunk.start, chunk.end)
+    ]
+    for row, (table, position) in enumerate(rows):
+        for which, x in enumerate((key, value)):
+            expected[which, table[position // page], :, position % page] = np.array(x[row])
+    assert np.array_equal(np.array(mx.stack([storage.keys[1], storage.values[1]])), expected)
+    assert not mx.any(storage.keys[0]).item()
+
+
+def test_no_token_copies_the_pages():
+    """16 MB of keys in a layer, and as many of values: a step takes a small part of it."""
+    storage, request = PagedArrays(1, 512, 16, 8, 64), Request([0] * 40, 9)
+    query, new = mx.ones((1, 8, 64)), mx.ones((1, 8, 64))
+    mx.eval(query, new)
+
+    def step():
+        return storage.attend(0, query, new, new, [Chunk(request, 40, [0], 1)], [[5, 9, 2]])
+
+    mx.eval(step())
+    assert most_at_once(step) < storage.keys[0].nbytes // 8
