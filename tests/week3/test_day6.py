@@ -56,7 +56,8 @@ def accept_agrees(target, drafted_of, drafted, draws, *, case, size=0):
         fail(Kind.TYPE, f"a number is {type_words(wrong)}, expected an int", case, size=size)
     expected = accept64(to_float64(target), to_float64(drafted_of), drafted, draws)
     differ("wrong number of tokens that stand", expected[0], first[0], case, size)
-    differ(f"{expected[0]} tokens stand, but the next one is wrong", expected[1], first[1], case, size)
+    stand = f"{expected[0]} token{'s stand' if expected[0] != 1 else ' stands'}"
+    differ(f"{stand}, but the next one is wrong", expected[1], first[1], case, size)
     if second != first:
         differ("the second call with the same inputs gave something else", first, second, case, size)
 
