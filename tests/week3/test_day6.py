@@ -30,11 +30,11 @@ from tiny_llm_course.testkit.sizes import sizes
 from tiny_llm_course.testkit.texts import again, same_ids
 
 
-def fail(kind, headline, case, *lines, size=None):
+def fail(kind, headline, case, *lines, size=0):
     raise CheckFailed(Finding(kind, headline, lines, case, size))
 
 
-def differ(what, expected, actual, case, size=None):
+def differ(what, expected, actual, case, size=0):
     if actual != expected:
         fail(Kind.VALUES, what, case, f"expected  {expected}", f"got       {actual}", size=size)
 
@@ -42,7 +42,7 @@ def differ(what, expected, actual, case, size=None):
 # Task 1, the acceptance rule
 
 
-def accept_agrees(target, drafted_of, drafted, draws, *, case, size=None):
+def accept_agrees(target, drafted_of, drafted, draws, *, case, size=0):
     """Both results, plain ints, twice; the lists stay as they were."""
     given = (list(drafted), list(draws))
     with noted(case):
@@ -56,7 +56,8 @@ def accept_agrees(target, drafted_of, drafted, draws, *, case, size=None):
         fail(Kind.TYPE, f"a number is {type_words(wrong)}, expected an int", case, size=size)
     expected = accept64(to_float64(target), to_float64(drafted_of), drafted, draws)
     differ("wrong number of tokens that stand", expected[0], first[0], case, size)
-    differ(f"{expected[0]} tokens stand, but the next one is wrong", expected[1], first[1], case, size)
+    stand = f"{expected[0]} token{'s stand' if expected[0] != 1 else ' stands'}"
+    differ(f"{stand}, but the next one is wrong", expected[1], first[1], case, size)
     if second != first:
         differ("the second call with the same inputs gave something else", first, second, case, size)
 
@@ -80,7 +81,7 @@ def judged_case(seed, count, vocab, spread=1.0):
     return mx.array(target), mx.array(rows), drafted, draws
 
 
-def drafted_agree(seed, count, vocab, spread=1.0, size=None):
+def drafted_agree(seed, count, vocab, spread=1.0, size=0):
     case = f"{count} drafted, V {vocab}, seed {seed}"
     accept_agrees(*judged_case(seed, count, vocab, spread), case=case, size=size)
 
@@ -368,7 +369,7 @@ class Books:
         self.calls += [[1 for i in wanted if counts[i] > number] for number in range(1, max(counts))]
 
 
-def writers_agree(prompts, settings, script, seed, vocab=VOCAB, size=None):
+def writers_agree(prompts, settings, script, seed, vocab=VOCAB, size=0):
     """Drafts of a script of (counts, how many stand): tokens, probabilities, calls of the model, memory."""
     logits = random_logits(seed, vocab)
     case = f"{len(prompts)} requests, {'; '.join(map(setting_words, settings[:2]))}, V {vocab}, logits of seed {seed}"
@@ -649,7 +650,7 @@ def test_task_4_loop_plan_again():
     differ("the second plan's chunks are wrong", [(1, [3], 1)] * 2, shown(short), case)
 
 
-def choice_agrees(settings, seed, *, sampled=True, missing=(), count=3, vocab=7, size=None):
+def choice_agrees(settings, seed, *, sampled=True, missing=(), count=3, vocab=7, size=0):
     """What is chosen after a plan, for logits that are near to the drafter's."""
     small = random_logits(seed, vocab, spread=0.7)
     large = mixed(small, random_logits(seed + 50, vocab))
