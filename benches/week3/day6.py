@@ -21,7 +21,7 @@ from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 CHART = ("bars", "speed-up, 1 is none", ("speed-up",))
 
 COUNT = 4  # tokens drafted
-SONG = "Row, row, row the boat. " * 2  # which the model goes on singing
+SONG = "Row, row, row the boat. " * 4  # which the model goes on singing
 
 
 def measure(quick: bool = False) -> Table:
@@ -32,7 +32,7 @@ def measure(quick: bool = False) -> Table:
     songs = [tokenizer.encode(SONG)] * 8
     rows: list[tuple[Cell, ...]] = []
     for requests in (1, 2) if quick else (1, 8):
-        length = 4 if quick else 24 // requests + 8  # long enough for the clock
+        length = 4 if quick else 40 // requests + 11  # long enough for the clock
         for words, prompts in (("story", stories[:requests]), ("song", songs[:requests])):
             plain, *drafted = (_Serving(large, prompts, length, way) for way in ("", small, "n-grams"))
             without, *taken = seconds(plain.serve, *(each.serve for each in drafted))

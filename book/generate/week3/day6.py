@@ -46,10 +46,10 @@ def _of_the_models() -> dict[str, str]:
 
 def judged(p: Array64, q: Array64, drafted: list[int], accepted: int) -> str:
     """A table: each drafted token, what both models give it, and what becomes of it."""
-    lines = ["| drafted token | draft, q | target, p | p / q | number | |", "|---|--:|--:|--:|--:|---|"]
+    lines = ["| drafted token | draft, q | target, p | p / q | number | so it |", "|---|--:|--:|--:|--:|---|"]
     for i, token in enumerate(drafted):
         ratio = p[i, token] / q[i, token]
-        fate = "stands" if i < accepted else "is refused" if i == accepted else "is not looked at"
+        fate = "stands" if i < accepted else "is refused" if i == accepted else "does not count"
         numbers = f"{q[i, token]:.3f} | {p[i, token]:.3f} | {ratio:.2f} | {DRAWS[i]:.2f}"
         lines.append(f"| <code>{_word(token)}</code> | {numbers} | {fate} |")
     return "\n".join(lines) + "\n"
@@ -72,7 +72,8 @@ def residual(p: Array64, q: Array64, drafted: list[int], token: int) -> str:
     caption = (
         f"Behind <i>{escape(SENTENCE)}. Tom</i>, the tokens of which the two models think most. "
         f"<code>{_word(refused)}</code> has been drafted too often: nothing of it is left over. The number "
-        f"{DRAWS[-1]:.2f} picks <code>{_word(token)}</code>. A token drafted here stands in {100 * kept:.0f} of 100 cases."
+        f"{DRAWS[-1]:.2f} picks <code>{_word(token)}</code>. "
+        f"A token drafted here stands in {100 * kept:.0f} of 100 cases."
     )
     return canvas.figure("residual-3-6", "What a refused token leaves to the others", about, caption)
 
@@ -84,7 +85,10 @@ def lengths() -> str:
     axes = "acceptance rate", "tokens a step gives"
     lines(canvas, RATES, series, axes, lambda x: f"{x:g}", logarithmic=False)
     about = "; ".join(f"{name}: from {each[0]:.2f} at 0.1 to {each[-1]:.2f} at 0.9" for name, each in series.items())
-    caption = "Long drafts are of use to those who are nearly always right. At a rate of 0.5 the eighth token comes once in 256."
+    caption = (
+        "Long drafts are of use to those who are nearly always right. "
+        "At a rate of 0.5 the eighth drafted token stands once in 256 times."
+    )
     return canvas.figure("lengths-3-6", "Tokens that one step gives", about, caption)
 
 

@@ -12,13 +12,13 @@ quiz = Quiz()
 
 @quiz.question(
     "3.6.1",
-    "The target gives three tokens 0.3, 0.2 and 0.5, the draft 0.2, 0.5 and 0.3. Token 1 was drafted. The numbers are 0.5 "
-    "and 0.4, and behind token 1 the target would say 0.1, 0.1, 0.8. How many tokens stand, and which one is next?",
-    why="0.5 is not below 0.2 / 0.5 = 0.4, so token 1 is refused. Left over are 0.1, 0 and 0.2, that is 1/3, 0 and 2/3, and "
-    "0.4 falls to token 2.",
+    "The target gives three tokens 0.3, 0.2 and 0.5, the draft 0.2, 0.5 and 0.3. Token 1 was drafted. The numbers are "
+    "0.5 and 0.4, and behind token 1 the target would say 0.1, 0.1, 0.8. How many tokens stand, and which one is next?",
+    why="0.5 is not below 0.2 / 0.5 = 0.4, so token 1 is refused. Left over are 0.1, 0 and 0.2, that is 1/3, 0 and "
+    "2/3, and 0.4 falls to token 2.",
     mistakes={
         "ratio-upside-down": "That is q / p, by which the token would always stand.",
-        "target-row-after-a-refusal": "Token 1 has had its chance. Picked of the target's row, it would get a second one.",
+        "target-row-after-a-refusal": "Token 1 has had its chance. The target's row would give it a second one.",
     },
 )
 def stands_and_next(accept: Any) -> str:
@@ -45,7 +45,7 @@ def proposed(lookup: Any) -> str:
 @quiz.question(
     "3.6.4",
     "Three requests write, count is 4 and the budget 8. How many tokens do their chunks have?",
-    why="Three tokens are their own. Of the five that are left the first request gets four, the second one, the third none.",
+    why="Three tokens are their own. Of the five that are left the first request gets four, the second one.",
     mistakes={
         "budget-left-aside": "That would be 15 tokens, and the budget is 8.",
         "own-tokens-not-counted": "Eight drafted tokens, and three of their own besides.",
@@ -72,7 +72,7 @@ def chunk_sizes(speculation: Any) -> str:
     right="1 x song, n-grams",
     why="The text repeats itself, so that drafts cost nothing and nearly all stand; and one request alone leaves room.",
     mistakes={
-        "8 x song, n-grams": "As many drafted tokens stand. But eight requests fill the step already, and each row costs.",
+        "8 x song, n-grams": "Most drafted tokens stand. But eight requests fill the step already, and each row costs.",
         "1 x story, draft model": "More tokens a step, but the small model takes its time for each of them.",
         "1 x story, n-grams": "A story seldom says the same thing twice.",
     },
