@@ -11,7 +11,7 @@ import pytest
 from tiny_llm_course.testkit.servers import running_server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 SERVE = [sys.executable, "-m", "tiny_llm_course", "serve", "--solution", "--memory", "8", "--port", "{port}"]
@@ -29,13 +29,21 @@ def address() -> Iterator[str]:
 def chat(browser: "Browser", address: str, request: pytest.FixtureRequest) -> "Iterator[Page]":
     """The page, opened; what goes wrong on it fails the test."""
     width, scheme = getattr(request, "param", (1280, "light"))
-    problems = []
+    problems: list[str] = []
     # Playwright's own scripts are not allowed either, where a page says so: axe is one of them.
-    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True)
-    context.on("request", lambda sent: sent.url.startswith(address) or problems.append(f"a request: {sent.url}"))
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True)  # type: ignore[arg-type]
+
+    def stay_here(sent: "Request") -> None:
+        if not sent.url.startswith(address):
+            problems.append(f"a request: {sent.url}")
+
+    def listen(said: "ConsoleMessage") -> None:
+        if "status of 400" not in said.text:  # that a request was refused is told by the browser, too
+            problems.append(f"console: {said.text}")
+
+    context.on("request", stay_here)
     page = context.new_page()
-    # That a request was refused is told by the browser, too.
-    page.on("console", lambda said: "status of 400" in said.text or problems.append(f"console: {said.text}"))
+    page.on("console", listen)
     page.on("pageerror", lambda error: problems.append(f"script: {error}"))
     page.on("dialog", lambda box: problems.append(f"dialog: {box.message}"))
     page.goto(address)

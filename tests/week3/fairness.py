@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 class PlainRequest:
     """What a queue sees of a request."""
 
-    prompt: list
+    prompt: list[int]
     max_tokens: int
     user: str
     number: int
-    output: list = field(default_factory=list)
+    output: list[int] = field(default_factory=list)
     read: int = 0
     finished: str = ""
 

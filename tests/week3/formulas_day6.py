@@ -62,7 +62,8 @@ def probabilities64(
     for token in set(seen):
         x[token] = x[token] / repetition_penalty if x[token] > 0 else x[token] * repetition_penalty
     if not temp:
-        return np.eye(len(x))[int(np.argmax(x))]
+        certain: Array64 = np.eye(len(x))[int(np.argmax(x))]
+        return certain
     x = x / temp
     if top_k:
         x[x < np.sort(x)[::-1][min(top_k, len(x)) - 1]] = -np.inf
@@ -76,5 +77,5 @@ def probabilities64(
 
 
 def _softmax(x: Array64) -> Array64:
-    e = np.exp(x - x.max())
-    return e / e.sum()
+    e: Array64 = np.exp(x - x.max())
+    return np.asarray(e / e.sum(), np.float64)

@@ -114,14 +114,14 @@ def random_logits(seed: int, vocab: int = 7, reach: int = 3, spread: float = 1.5
 
     def logits(text: list[int]) -> Array64:
         drawn = np.random.default_rng([seed, len(text), *text[-reach:]]).standard_normal(vocab)
-        return np.float64(np.float32(spread * drawn))
+        return np.asarray(np.float32(spread * drawn), np.float64)
 
     return logits
 
 
 def mixed(one: Callable[[list[int]], Array64], other: Callable[[list[int]], Array64]) -> Callable[[list[int]], Array64]:
     """Half of each: near to both."""
-    return lambda text: np.float64(np.float32((one(text) + other(text)) / 2))
+    return lambda text: np.asarray(np.float32((one(text) + other(text)) / 2), np.float64)
 
 
 class Scripted:

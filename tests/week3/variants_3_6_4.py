@@ -3,6 +3,7 @@
 import mlx.core as mx
 import numpy as np
 from tests.week3.speculating import Notes, Scripted, Told, mixed, random_logits, table
+from tiny_llm_solution.serving.plans import whole_prompts
 from tiny_llm_solution.serving.request import Chunk, Request, SamplingParams, next_chunk
 from tiny_llm_solution.serving.scheduler import Scheduler
 from tiny_llm_solution.speculative.acceptance import accept
@@ -355,7 +356,7 @@ known.change(
 
 @known.accepted("judged chunk by chunk")
 class ChunkByChunk:
-    def __init__(self, drafter, count=4, inner=lambda running, budget: [next_chunk(r, r.unread) for r in running]):
+    def __init__(self, drafter, count=4, inner=whole_prompts):
         self.drafter, self.count, self.inner = drafter, count, inner
         self.drafted, self.accepted, self.pending = 0, 0, {}
 

@@ -97,7 +97,7 @@ def _plain(token: int) -> str:
     load_solution()
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
-    text = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json").decode([token])
+    text: str = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json").decode([token])
     return text.replace(" ", "␣").replace("\n", "⏎")
 
 
