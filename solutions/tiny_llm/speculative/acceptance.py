@@ -35,7 +35,8 @@ def accept(target: mx.array, draft: mx.array, drafted: list[int], draws: list[fl
     if draft.shape != (count, target.shape[1]):
         raise ValueError(f"the draft's probabilities are {draft.shape}, but should be {(count, target.shape[1])}")
     rows, tokens = mx.arange(count), mx.array(drafted, mx.int32)
-    p, q = target[rows, tokens].tolist(), draft[rows, tokens].tolist()  # k numbers each
+    p: list[float] = target[rows, tokens].tolist()  # type: ignore[assignment] # k numbers
+    q: list[float] = draft[rows, tokens].tolist()  # type: ignore[assignment]
     accepted = 0
     while accepted < count and draws[accepted] * q[accepted] < p[accepted]:
         accepted += 1
