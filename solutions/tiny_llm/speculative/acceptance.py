@@ -1,7 +1,5 @@
 """Which of the drafted tokens stand, so that the text is distributed as if the target model had written it alone."""
 
-from typing import Any
-
 import mlx.core as mx
 
 from .chances import pick
@@ -37,8 +35,8 @@ def accept(target: mx.array, draft: mx.array, drafted: list[int], draws: list[fl
     if draft.shape != (count, target.shape[1]):
         raise ValueError(f"the draft's probabilities are {draft.shape}, but should be {(count, target.shape[1])}")
     rows, tokens = mx.arange(count), mx.array(drafted, mx.int32)
-    p: Any = target[rows, tokens].tolist()  # k numbers
-    q: Any = draft[rows, tokens].tolist()
+    p: list[float] = target[rows, tokens].tolist()  # type: ignore[assignment] # k numbers
+    q: list[float] = draft[rows, tokens].tolist()  # type: ignore[assignment]
     accepted = 0
     while accepted < count and draws[accepted] * q[accepted] < p[accepted]:
         accepted += 1
