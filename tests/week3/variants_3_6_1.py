@@ -181,7 +181,7 @@ known.change(
 known.change(
     "target-row-after-a-refusal",
     ("residual = mx.maximum(row - draft[accepted], 0)", "residual = row"),
-    fact="after a refusal the next token is picked of the target's row, as if nothing had been drafted",
+    fact="after a refusal the next token is picked of the target's own row",
     question="A token that is drafted too often and refused sometimes: may it come in by the second door, too?",
 )
 known.change(
