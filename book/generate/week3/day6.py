@@ -18,7 +18,8 @@ from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.rounding import Array64
 
-# Drawn once by the draft model at temperature 1, and the numbers that judge it: one for each token, and one more.
+# Drawn once by the draft model at temperature 1, and the numbers that judge it: one for each token, and one more, which
+# was chosen so that the token that it picks is among the bars.
 DRAFT = ".\nTom and Sue"
 DRAWS = [0.35, 0.70, 0.95, 0.43, 0.42]
 SHOWN = 6  # tokens in the bars
