@@ -107,8 +107,12 @@ inline float prepare_scales(const void* scales, const void* biases, int scale_ty
 /// The scales of one block, each in the lanes of its words: a group may be shorter than a block.
 inline Floats scales_of_block(const float* scales, int block, int group_size) {
   if (group_size >= BLOCK) return all(scales[block >> group_size / BLOCK / 2]);  // a group has 1, 2 or 4 blocks
-  Floats spread{};
-  for (int lane = 0; lane < LANES; ++lane) spread[lane] = scales[(block * BLOCK + lane * PER_WORD) / group_size];
+  const int parts = BLOCK / group_size;
+  Ints lanes;
+  for (int lane = 0; lane < LANES; ++lane) lanes[lane] = lane;
+  scales += block * parts;
+  Floats spread = all(scales[0]);
+  for (int part = 1; part < parts; ++part) spread = lanes < part * (LANES / parts) ? spread : all(scales[part]);
   return spread;
 }
 

@@ -18,18 +18,6 @@ constexpr int SIDE_BY_SIDE = 2;
 constexpr int SIDE_BY_SIDE = 1;
 #endif
 
-/// As `scales_of_block`, in so few steps that two calls for each row of a block do not count.
-static inline Floats spread(const float* groups, int block, int group_size) {
-  if (group_size >= BLOCK) return all(groups[block >> group_size / BLOCK / 2]);
-  const int parts = BLOCK / group_size;
-  Ints lanes;
-  for (int lane = 0; lane < LANES; ++lane) lanes[lane] = lane;
-  groups += block * parts;
-  Floats found = all(groups[0]);
-  for (int part = 1; part < parts; ++part) found = lanes < part * (LANES / parts) ? found : all(groups[part]);
-  return found;
-}
-
 constexpr int PIECE = 8192 / BLOCK;  // blocks, divided by vectors: so much of x stays in the innermost cache
 
 /// TOKENS vectors in the order in which the rows of W use them: block x digit x token x lane, with zeros at the end.
@@ -56,8 +44,8 @@ static void add(const float* x, const uint32_t* packed, const float* scales, con
       const uint32_t* from = packed + r * words + block * LANES;
       __builtin_prefetch(from + 512);
       word[r] = words_of_block(from, words - block * LANES);
-      scale[r] = spread(scales + r * room, block, group_size);
-      bias[r] = spread(biases + r * room, block, group_size);
+      scale[r] = scales_of_block(scales + r * room, block, group_size);
+      bias[r] = scales_of_block(biases + r * room, block, group_size);
     }
     for (int digit = 0; digit < PER_WORD; ++digit) {
       Floats w[ROWS];
