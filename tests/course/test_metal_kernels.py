@@ -121,6 +121,8 @@ HEADS = {
     "split_products": f"const TYPE* x, const Shape x_shape, {OF_W}, float* partial",
     "flash_attention": "const TYPE* query, const Shape query_shape, const TYPE* key, const Shape key_shape, "
     "const TYPE* value, const float* scale, const int* causal, TYPE* out",
+    "paged_attention": "const TYPE* query, const Shape query_shape, const TYPE* keys, const Shape keys_shape, "
+    "const TYPE* values, const int* table, const int* tokens, const float* scale, TYPE* out",
     "sum_of_parts": "const float* partial, const Shape partial_shape, TYPE* y",
 }
 NOT_IN_CUDA = {"quantized_matrices"}

