@@ -13,6 +13,7 @@ from .schema import LARGEST
 
 OPEN = ("/", "/health", "/page/")  # without a key: these, and what is below the last one
 LOCAL = {"localhost", "127.0.0.1", "[::1]"}
+PATIENTLY = 16 << 20  # bytes that are read of one that is too large: who is still sending would not hear why
 READING = 30.0  # seconds that a body may take
 
 
@@ -82,17 +83,21 @@ async def body_of(request: Request) -> bytes:
         raise Refusal(415, f"The Content-Type is {kind or 'missing'}, expected application/json.")
     too_large = Refusal(413, f"The body is larger than {LARGEST} bytes.", headers={"Connection": "close"})
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and (len(declared) > 15 or int(declared) > LARGEST):
+    if declared.isdigit() and (len(declared) > 15 or int(declared) > PATIENTLY):
         raise too_large
 
-    body = bytearray()
+    body, size = bytearray(), 0
     try:
         async with asyncio.timeout(READING):
             async for part in request.stream():
-                body += part
-                if len(body) > LARGEST:
+                size += len(part)
+                if size > PATIENTLY:
                     raise too_large
+                if size <= LARGEST:
+                    body += part
     except TimeoutError:
         headers = {"Connection": "close"}
         raise Refusal(408, f"The body did not come within {READING:g} s.", headers=headers) from None
+    if size > LARGEST:
+        raise too_large
     return bytes(body)
