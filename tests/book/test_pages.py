@@ -108,7 +108,7 @@ def test_a_page_is_light(page, name):
 
 
 def test_the_whole_book_on_one_page(page):
-    page.goto("print.html")
+    page.goto("print.html", timeout=120_000)  # all pages, and all of their widgets
     assert page.locator("main h1").count() >= len(PAGES)
     assert page.locator(".formula").count() > 5
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map((part) => part.id)")
