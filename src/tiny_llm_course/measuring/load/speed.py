@@ -15,6 +15,7 @@ from .outcome import Outcome
 from .playing import play
 from .workload import Arrival, Load, arrivals, tokens_of
 
+RECORD = ROOT / "benches" / "bench_serve.json"  # of our solution, for the book
 BUSY = 0.8  # of the requests a second that `continuous` can serve: so many come, if nobody says how many
 QUICK = 4  # requests
 
