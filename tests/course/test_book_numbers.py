@@ -82,7 +82,12 @@ def grown(step: str) -> Count:
 
 def kernels_in(step: str) -> Count:
     """The same of week 2, as it was counted when the book was generated."""
-    return Count(*map(int, re.findall(r"\d+", present("2.C", f"{step}-count"))))
+    return as_counted("2.C", step)
+
+
+def as_counted(day: str, step: str) -> Count:
+    """What the check of an open task stops at a step, as it was counted when the book was generated."""
+    return Count(*map(int, re.findall(r"\d+", present(day, f"{step}-count"))))
 
 
 SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
@@ -171,6 +176,24 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ("week2/checks.md", "Not one more", lambda: kernels_in("barriers") == kernels_in("banks")),
     ("week2/checks.md", "three others are left", lambda: kernels_in("barriers").stopped == 19 - 4),
     ("week2/checks.md", "so are two that are right", lambda: kernels_in("exact").passed == 5 - 2),
+    ("week3/checks.md", "23 wrong programs and 3 right ones", lambda: as_counted("3.C", "drawn")[1::2] == (23, 3)),
+    ("week3/checks.md", "How many of the 23", lambda: as_counted("3.C", "drawn").wrong == 23),
+    ("week3/checks.md", "the two that pass here", lambda: as_counted("3.C", "stricter")[::2] == (23 - 2, 0)),
+    (
+        "week3/checks.md",
+        "Two of the four that are new",
+        lambda: as_counted("3.C", "four").stopped == as_counted("3.C", "even").stopped + 4,
+    ),
+    (
+        "week3/checks.md",
+        "and three that are wrong about the row",
+        lambda: as_counted("3.C", "stand").stopped == as_counted("3.C", "edges").stopped + 4,
+    ),
+    (
+        "week3/checks.md",
+        "three are left, and they are yours",
+        lambda: as_counted("3.C", "stand").stopped + as_counted("3.C", "refused").stopped == 23 - 3,
+    ),
     ("week1/day7.md", "its 2048 tokens", lambda: vocabulary() == 2048),
     ("week1/day7.md", "win one draw in five", lambda: round(10_000 * 0.00002, 6) == 1 / 5),
 ]

@@ -142,6 +142,13 @@ known.change(
     question="The draft gives a token 0.5, the target 0.4. In how many of a hundred such cases should it stand?",
 )
 known.change(
+    "nothing-stands",
+    (RULE, "False"),
+    ("if accepted < count:", "if False:"),
+    fact="no token stands, and the next one is picked of the target's first row",
+    question="What has a draft saved, if the target writes each token itself?",
+)
+known.change(
     "ratio-upside-down",
     (RULE, "draws[accepted] * p[accepted] < q[accepted]"),
     fact="a token stands if the number is below q / p",
