@@ -71,8 +71,10 @@ class FairQueue:
     too, a prompt counts when it is let in.)
     """
 
+    counters: dict[str, int]  # the counter of every user who was ever here
+
     def __init__(self) -> None:
-        self.counters: dict[str, int] = {}  # of every user who was ever here
+        self.counters = {}
         self._waiting: dict[str, deque[Request]] = {}  # of those users who have a request here
         self._let_in: list[Request] = []
         self._last = ""  # whose request was the last to leave

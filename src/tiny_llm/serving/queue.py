@@ -71,6 +71,8 @@ class FairQueue:
     too, a prompt counts when it is let in.)
     """
 
+    counters: dict[str, int]  # the counter of every user who was ever here
+
     def __init__(self) -> None:
         raise NotImplementedError("3.2.2 A fair queue")
 
