@@ -44,6 +44,43 @@ class Notebook:
         del self.texts[request]
 
 
+class Places(Notebook):
+    """A notebook with places for so many tokens of all requests together."""
+
+    def __init__(self, places: int, case: str = "") -> None:
+        super().__init__(None, case)
+        self.places = places
+        self.kept: dict[Any, int] = {}
+
+    def begin(self, request: Any) -> bool:
+        """Let it in, if all its tokens have a place."""
+        if sum(self.kept.values()) + request.length > self.places:
+            return False
+        self.kept[request] = 0
+        return super().begin(request)
+
+    def reserve(self, request: Any, count: int) -> bool:
+        """Keep places for so many tokens more, if there are."""
+        if request not in self.kept:
+            headline = "room is reserved for a request that memory has not begun, or has released"
+            raise CheckFailed(Finding(Kind.VALUES, headline, (), self.case))
+        needed = request.read + count
+        if sum(self.kept.values()) - self.kept[request] + needed > self.places:
+            return False
+        self.kept[request] = needed
+        return super().reserve(request, count)
+
+    def shorten(self, request: Any, length: int) -> None:
+        """Forget the last ones, with their places."""
+        super().shorten(request, length)
+        self.kept[request] = length
+
+    def release(self, request: Any) -> None:
+        """Let it go, with its places."""
+        super().release(request)
+        del self.kept[request]
+
+
 class Teller:
     """A model: `follow` gives the next token for a whole text. What a chunk says is held against what memory has."""
 

@@ -18,7 +18,19 @@ from tests.week1.layer_of_operators import layer_of_operators
 from tests.week1.reference_model import QWEN3, QWEN25, embedded_model, model64, random_model, random_tokens
 from tests.week2.doubling import Doubling, halved
 from tests.week3.ragged import Calls, attention_of, calls_of, played, read_of, rows_of, stacked
-from tests.week3.stories import REASONS, VOCAB, Notebook, Spelling, Teller, add_up, alone, count_up, greedy, shown_until
+from tests.week3.stories import (
+    REASONS,
+    VOCAB,
+    Notebook,
+    Places,
+    Spelling,
+    Teller,
+    add_up,
+    alone,
+    count_up,
+    greedy,
+    shown_until,
+)
 
 from tiny_llm import tokenizer
 from tiny_llm.config import ModelConfig
@@ -943,6 +955,43 @@ def test_task_5_step_reserves():
     case = "a prompt of 3 tokens with 2 to follow, one of 1 with 3"
     made, _ = serving([request.Request([3, 4, 5], 2), request.Request([6], 3)], case)
     same_ids(made.memory.asked, [3, 1, 1, 1, 1], f"how many tokens room was asked for; {case}")
+
+
+def puts_back(self, chunk, step):
+    """What `make_room` promises, written here: the step is graded before it is."""
+    while True:
+        youngest = self.running.pop()
+        self.memory.release(youngest)
+        youngest.read = 0
+        self.waiting.put_back(youngest)
+        step.preempted.append(youngest)
+        if youngest is chunk.request:
+            return False
+        if self.memory.reserve(chunk.request, len(chunk.tokens)):
+            return True
+
+
+@pytest.mark.parametrize(("order", "places"), [("oldest", 6), ("oldest", 7), ("youngest", 7)])
+def test_task_5_step_no_room_for_a_chunk(order, places):
+    """A asks for room before B or after it, and B is put back: a step reads nothing of who was put back in it."""
+    case, requests = f"2 prompts of 2 tokens, 4 to follow, {places} places, the {order} first", asked(4, 4)
+
+    def plan(running, budget):
+        return plans.whole_prompts(running if order == "oldest" else running[::-1], budget)
+
+    class Made(scheduler.Scheduler):
+        make_room = puts_back
+
+    with noted(case):
+        made, rows = Made(Teller(add_up, case), Places(places, case), choose=greedy, plan=plan), []
+        for one in requests:
+            made.submit(one)
+        while not all(one.finished for one in requests) and len(rows) < 40:
+            rows.append(who(requests, [chunk.request for chunk in made.step().chunks]))
+    both = "AB" if order == "oldest" else "BA"
+    same_pieces(rows, [both, both, "A", "A", "B", "B"], f"who is read in each step; {case}")
+    ended_alone(requests, case)
+    left_empty(made, case)
 
 
 def simulated(lengths, arrivals, slots, static):

@@ -1,7 +1,7 @@
 """Known programs of task 3.1.5, the scheduler's step."""
 
 import mlx.core as mx
-from tests.week3.stories import Notebook, Teller, add_up, count_up, ends_of, greedy, numbers_of
+from tests.week3.stories import Notebook, Places, Teller, add_up, count_up, ends_of, greedy, numbers_of
 from tiny_llm_solution.serving.plans import whole_prompts
 from tiny_llm_solution.serving.queue import FirstComeFirstServed
 from tiny_llm_solution.serving.request import Request, next_chunk
@@ -255,6 +255,32 @@ def step_reserves(program):
     return mx.array(scheduler.memory.asked)
 
 
+def short_of_room(program, places, plan):
+    """Two requests that grow until there is no room for both: the younger is put back."""
+    scheduler = Scheduler(Teller(add_up), Places(places), choose=greedy, plan=plan)
+    requests, found = simple(4, 4), []
+    for one in requests:
+        scheduler.submit(one)
+    for _ in range(6):
+        found += [-5, *numbers_of(program(scheduler))]
+    return mx.array([*found, *ends_of(requests, scheduler)])
+
+
+@known.probe()
+def step_no_room(program):
+    return short_of_room(program, 6, whole_prompts)
+
+
+@known.probe()
+def step_no_room_for_itself(program):
+    return short_of_room(program, 7, whole_prompts)
+
+
+@known.probe()
+def step_no_room_after_the_youngest(program):
+    return short_of_room(program, 7, lambda running, budget: whole_prompts(running[::-1], budget))
+
+
 @known.sized("128 requests of 1 to 8 tokens, in 8 slots, with a model that says always the same")
 def sized(program):
     logits = mx.zeros((8, 16))
@@ -370,6 +396,39 @@ known.change(
     ("self.memory.reserve(chunk.request, len(chunk.tokens))", "True"),
     fact="no room is reserved",
     question="Where do the keys of a chunk go, if memory has no room for them?",
+)
+known.change(
+    "no-room-unheard",
+    (
+        """
+        if self.memory.reserve(chunk.request, len(chunk.tokens)) or self.make_room(chunk, step):
+            step.chunks.append(chunk)
+        """,
+        """
+        self.memory.reserve(chunk.request, len(chunk.tokens))
+        step.chunks.append(chunk)
+        """,
+    ),
+    fact="room is asked for, and a chunk is read whatever the answer is",
+    question="What does reserve say, and what is there to be done if it says no?",
+)
+known.change(
+    "room-for-who-was-put-back",
+    (
+        """
+        if chunk.request not in self.running:
+            continue  # an older one has put it back
+        """,
+        "",
+    ),
+    fact="room is asked for a chunk whose request was put back a moment ago",
+    question="The plan was made before anybody was put back. Whose chunks in it still count?",
+)
+known.change(
+    "put-back-and-read",
+    ("step.chunks = [chunk for chunk in step.chunks if chunk.request in self.running]", "pass"),
+    fact="what had its turn in a step is read, also if its request was put back after that",
+    question="Somebody is put back after room was made for its chunk. Where are its keys now?",
 )
 known.change(
     "own-choice",

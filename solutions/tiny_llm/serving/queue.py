@@ -64,15 +64,17 @@ class FirstComeFirstServed:
 class FairQueue:
     """Fair among users: the next request is one of the user who has had the fewest tokens.
 
-    Each user has a counter, which begins at 0 and counts the tokens that were read of the user's requests. What a user
-    *claims* is this counter and, on top, the unread tokens of those requests of the user that were let in and have not
-    finished: as if they had been read. (The virtual token counter of Sheng et al. 2024, "Fairness in Serving Large
-    Language Models", where a token that is written may count for more than one that is read; here all count 1. There,
-    too, a prompt counts when it is let in.)
+    Each user has a counter, which begins at 0 and counts the tokens that were read of the user's requests. `counters`
+    has those of all users who were ever here, by their names. What a user *claims* is this counter and, on top, the
+    unread tokens of those requests of the user that were let in and have not finished: as if they had been read. (The
+    virtual token counter of Sheng et al. 2024, "Fairness in Serving Large Language Models", where a token that is
+    written may count for more than one that is read; here all count 1. There, too, a prompt counts when it is let in.)
     """
 
+    counters: dict[str, int]  # the counter of every user who was ever here
+
     def __init__(self) -> None:
-        self.counters: dict[str, int] = {}  # of every user who was ever here
+        self.counters = {}
         self._waiting: dict[str, deque[Request]] = {}  # of those users who have a request here
         self._let_in: list[Request] = []
         self._last = ""  # whose request was the last to leave
@@ -85,7 +87,7 @@ class FairQueue:
 
         If none of the user's requests waits, the user has been away, or is new. While others were served, nobody saves
         up tokens: a lower counter is lifted to the lowest counter of the users who have a request here or, if there is
-        none, to that of the user whose request was the last to leave.
+        none, to that of the user whose request was the last to leave this queue.
         """
         user = request.user
         if user not in self._waiting:
