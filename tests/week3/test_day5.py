@@ -371,6 +371,16 @@ def test_task_2_evict_a_held_leaf_keeps_its_parents():
     played.evict(9)
 
 
+def test_task_2_evict_past_what_is_held():
+    """The text that was used least recently is held, and the others can go."""
+    played = three_texts()
+    played.hold(10, 11, 12, 13, 14, 15, among=slice(2, 3))
+    played.match(10, 11, 20, 21)
+    played.match(30, 31, 32, 33)
+    played.evict(2)
+    played.evict(9)
+
+
 def test_task_2_evict_a_held_beginning():
     """The parent is held, and both children go."""
     played = three_texts()

@@ -263,6 +263,12 @@ known.change(
     question="The same text is inserted twice, in two lots of pages. Of how many pages can the tree ever let go?",
 )
 known.change(
+    "all-pages-held-with-new-ones",
+    ("self.pool.hold(new)", "self.pool.hold(pages)"),
+    fact="with a new edge, the tree holds every page that it is given, also where it has the tokens already",
+    question="Three pages are given, and two of them are in the tree. How many has the new edge?",
+)
+known.change(
     "own-pages-held-again",
     ("if new:", "self.pool.hold(found)\nif new:"),
     fact="the pages that are here already get a holder more with each insert that finds them",

@@ -88,6 +88,11 @@ def evict_behind_a_held_parent(program):
 
 
 @known.probe()
+def evict_past_what_is_held(program):
+    return played(program, *THREE, "!:123456:2", "?:1278", "?:3333", 2, 9)
+
+
+@known.probe()
 def evict_nothing_there(program):
     return played(program, 3)
 
@@ -134,6 +139,20 @@ known.change(
     ),
     fact="pages go that a request holds as well",
     question="The tree drops a page which a request holds. How many pages are free then that were not before?",
+)
+known.change(
+    "stops-at-what-is-held",
+    ("if not e.children and tree.pool.holders(e.pages[-1]) == 1]", "if not e.children]"),
+    (
+        "first = tuple(edge.tokens[: tree.page])",
+        """
+        if tree.pool.holders(edge.pages[-1]) != 1:
+            break
+        first = tuple(edge.tokens[: tree.page])
+        """,
+    ),
+    fact="nothing more goes where the text that was used least recently is held by a request",
+    question="A request holds the oldest text, and nobody the one that is next. Which pages can go?",
 )
 known.change(
     "only-the-last-page-is-asked-about",

@@ -170,6 +170,12 @@ known.change(
     question="The whole prompt is found. Of which token are the logits that the first new token is drawn from?",
 )
 known.change(
+    "prompt-looked-for-alone",
+    ("request.tokens(0, request.length - 1)", "request.prompt[:-1]"),
+    fact="only the prompt is looked for, without its last token, also when a request comes back with output",
+    question="A request is put back after 500 tokens of output. Where are their keys and values, and who finds them?",
+)
+known.change(
     "found-pages-not-held",
     ("self.pool.hold(found)  # before any page is evicted", "pass"),
     ("self.pool.drop(found)", "pass"),

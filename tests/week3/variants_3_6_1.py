@@ -222,6 +222,12 @@ known.change(
     question="Two tokens stand. Which of the target's rows has read both of them?",
 )
 known.change(
+    "last-row-but-one",
+    ("row = target[accepted]  # V", "row = target[min(accepted, max(0, count - 1))]"),
+    fact="where all stand, the next token is picked of the row that judged the last of them",
+    question="Two tokens were drafted, and both stand. Which row of the target comes after both?",
+)
+known.change(
     "rows-one-too-far",
     ("target[rows, tokens]", "target[rows + 1, tokens]"),
     fact="each token is judged by the target's row behind it",

@@ -113,6 +113,12 @@ known.change(
     question="At which place do the last two tokens always stand?",
 )
 known.change(
+    "beginning-left-out",
+    (PLACES, "range(len(tokens) - size - 1, 0, -1)"),
+    fact="the very beginning of the text is never looked at",
+    question="In `a b c a`, at which place has `a` stood before?",
+)
+known.change(
     "no-overlap",
     (PLACES, "range(len(tokens) - 2 * size, -1, -1)"),
     fact="a place that overlaps the end of the text is left out",

@@ -195,6 +195,12 @@ known.change(
     question="Two requests write, and the budget is 2. Is there any room for a draft?",
 )
 known.change(
+    "chunks-counted-for-tokens",
+    ("left = budget - sum(len(chunk.tokens) for chunk in chunks)", "left = budget - len(chunks)"),
+    fact="of the budget each chunk takes one token, also one that reads a prompt",
+    question="A budget of 8, and a chunk that reads 6 tokens of a prompt. How many are left for drafts?",
+)
+known.change(
     "past-max-tokens",
     ("min(self.count, needed, left)", "min(self.count, left)"),
     fact="drafts are as long as ever, however few tokens the request may still write",

@@ -54,6 +54,22 @@ known.change(
     question="A task is cancelled, and once more while it is in its finally. Which of its lines are still run?",
 )
 known.change(
+    "waits-once-for-all",
+    (
+        """
+        for request in requests:
+            if self._callers.pop(request, None):
+                self._worker.submit(self._cancel, request)
+        """,
+        """
+        for request in [each for each in requests if self._callers.pop(each, None)]:
+            await self._do(self._cancel, request)
+        """,
+    ),
+    fact="who leaves waits until it is cancelled, and if cancelled again meanwhile, all its requests stay",
+    question="A task is cancelled, and once more at its next await. What becomes of a job that has not begun?",
+)
+known.change(
     "the-first-stays",
     ("if self._callers.pop(request, None):", "if self._callers.pop(request, None) and request.output:"),
     fact="only who has got tokens is cancelled, so that one that was submitted before another was refused stays",
@@ -80,7 +96,7 @@ known.change(
 known.change(
     "an-error-ends-the-loop",
     ("await self._fail(error)\ncontinue", "raise"),
-    fact="a step that fails ends the task that steps, and its callers wait for ever",
+    fact="somebody who ran in a step that fails is never told, and waits for ever",
     question="Who hears of an exception in a task that nobody awaits?",
 )
 known.change(

@@ -107,6 +107,12 @@ known.change(
     question="How many places must be free for a group of three that has been told to come again?",
 )
 known.change(
+    "promises-what-was-missing",
+    ("self._promised.append((now + seconds, count))", "self._promised.append((now + seconds, missing))"),
+    fact="a group that is refused is promised as many places as were missing, and not as many as it needs",
+    question="One place is free, and three come. How many do they take when they come again?",
+)
+known.change(
     "missing-one",
     ("missing = self.inside + count - self.most", "missing = min(1, self.inside + count - self.most)"),
     fact="one leaving counts as enough, however many places are missing",

@@ -1,6 +1,7 @@
 """Known programs of task 3.7.3, the stream of an answer."""
 
 import json
+import sys
 from functools import partial
 
 import mlx.core as mx
@@ -18,7 +19,9 @@ THREE = [(0, [5], "a", ""), (0, [6], "ab", ""), (0, [7], "abc", "length")]
 
 def lines(script, events, program):
     """What comes of a script, as the numbers of its characters."""
-    return mx.array(list("\n".join(streamed(program, loop, script, events)).encode()))
+    room = program.__module__.rpartition(".")[0]
+    errors = sys.modules.get(f"{room}.loop", loop)  # a learner's program knows the errors of the learner's loop
+    return mx.array(list("\n".join(streamed(program, errors, script, events)).encode()))
 
 
 for script, _ in STREAMS.values():

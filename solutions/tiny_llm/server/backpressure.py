@@ -42,9 +42,10 @@ class Gate:
             ValueError: there are more of them than may ever be inside; the message says how many may.
             TooBusy: there is no room for all of them. It takes `places * pace` seconds until there is, rounded up, at
                 least 1 and at most LONGEST. `places` is how many must leave first: as many as are too many, and before
-                them as many as were promised to others who were refused and whose seconds (before rounding) are not
-                over. `pace` is how long it takes until one leaves: the time since the oldest of the last REMEMBERED
-                leavings, divided by how many these are; FIRST_GUESS while nobody has left.
+                them as many as came with others who were refused and whose seconds (before rounding) are not over: all
+                of their `count`, since they come again with all of them. `pace` is how long it takes until one leaves:
+                the time since the oldest of the last REMEMBERED leavings, divided by how many these are; FIRST_GUESS
+                while nobody has left.
         """
         if count > self.most:
             raise ValueError(f"{count} requests at once, but there is room for {self.most}")

@@ -91,7 +91,8 @@ class EngineLoop:
     async def close(self, seconds: float) -> None:
         """Take no new requests, let those that are there end within so many seconds, and cancel the others.
 
-        Their callers get an EngineClosed. When this returns, nobody is left in the scheduler, and no step goes on.
+        That is done behind the step that is going on, and then their callers get an EngineClosed: after the news of
+        that step, and not before. When this returns, nobody is left in the scheduler, and no step goes on.
         """
         self._closed = True
         if self._stepping:

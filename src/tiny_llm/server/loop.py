@@ -69,6 +69,7 @@ class EngineLoop:
     async def close(self, seconds: float) -> None:
         """Take no new requests, let those that are there end within so many seconds, and cancel the others.
 
-        Their callers get an EngineClosed. When this returns, nobody is left in the scheduler, and no step goes on.
+        That is done behind the step that is going on, and then their callers get an EngineClosed: after the news of
+        that step, and not before. When this returns, nobody is left in the scheduler, and no step goes on.
         """
         raise NotImplementedError("3.7.1 One thread for the engine")

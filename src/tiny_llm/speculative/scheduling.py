@@ -14,6 +14,9 @@ from .drafts import Drafter
 class Speculation:
     """What a `Scheduler` gets for its `plan` and its `choose`, so that a step may give a request several tokens."""
 
+    drafted: int  # how many drafted tokens were judged, so far
+    accepted: int  # how many of them stood
+
     def __init__(self, drafter: Drafter, count: int = 4, inner: Plan = whole_prompts) -> None:
         """Begin with nothing drafted.
 
@@ -46,7 +49,8 @@ class Speculation:
         Both the target's probabilities and the draft's are those that the params of the request leave: row i of a chunk
         comes after the text and i drafted tokens, which the penalty sees, too. The k + 1 numbers are the `uniforms` of
         its seed, for JUDGING, at place len(request.output). So a text depends on its own params and seed and on what is
-        drafted for it, and not on who else is in the batch. `drafted` and `accepted` count.
+        drafted for it, and not on who else is in the batch. `drafted` counts the drafted tokens that were judged, and
+        `accepted` those that stood.
 
         Args:
             logits: R x V, `scored` rows for each chunk, in the order of the chunks.

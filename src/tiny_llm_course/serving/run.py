@@ -25,6 +25,9 @@ def listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
+        listening.listen()  # another one that only loads its model yet would have the same port otherwise
+    except socket.gaierror as error:
+        raise UsageError(f"There is no address {host}: {error.strerror}. Try another --host.") from None
     except OSError as error:
         raise UsageError(
             f"Cannot listen at {host}, port {port}: {error.strerror or error}. Try another --port."

@@ -70,7 +70,7 @@ async function answer() {
   byId("stop").disabled = false;
   status.textContent = "The model is writing.";
   const place = shown("assistant");
-  const begun = performance.now();
+  const begun = performance.now(), chat = said;  // "New chat" begins another one
   let text = "", usage = null, reason = "", first = 0, waiting = false;
   const draw = () => {
     waiting = false;
@@ -79,7 +79,7 @@ async function answer() {
     if (atEnd) scrollTo(0, document.body.scrollHeight);
   };
   try {
-    const wanted = { model, messages: said, stream: true, stream_options: { include_usage: true }, ...settings() };
+    const wanted = { model, messages: chat, stream: true, stream_options: { include_usage: true }, ...settings() };
     const response = await fetch("/v1/chat/completions", {
       method: "POST", headers: headers(), body: JSON.stringify(wanted), signal: asking.signal,
     });
@@ -97,7 +97,7 @@ async function answer() {
     }
     const tokens = usage?.completion_tokens ?? 0, seconds = (performance.now() - begun) / 1000;
     const ended = reason === "length" ? "Stopped at the most tokens" : "Done";
-    status.textContent = `${ended}: ${tokens} tokens in ${seconds.toFixed(1)} s, the first after ${Math.round(first - begun)} ms.`;
+    status.textContent = `${ended}: ${tokens} tokens in ${seconds.toFixed(1)} s${first ? `, the first after ${Math.round(first - begun)} ms` : ""}.`;
   } catch (error) {
     if (error.name === "AbortError") status.textContent = "Stopped.";
     else {
@@ -106,10 +106,10 @@ async function answer() {
     }
   }
   draw();
-  if (text) said.push({ role: "assistant", content: text });
+  if (text) chat.push({ role: "assistant", content: text });
   else {
     place.parentElement.remove();
-    said.pop();
+    chat.pop();
   }
   asking = null;
   byId("send").disabled = false;
