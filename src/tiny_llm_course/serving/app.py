@@ -87,7 +87,8 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
 
     async def no_route(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return Refusal(error.status_code, f"{error.detail}: {request.method} {request.url.path}").response()
+        message = f"{error.detail}: {request.method} {request.url.path}"
+        return Refusal(error.status_code, message, headers=error.headers).response()
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refusal)
@@ -105,6 +106,7 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
         Route("/v1/chat/completions", _Posted(Answering(service, Chat))),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: no_route, Refusal: refused})
+    app.router.redirect_slashes = False  # what is asked of another path is refused, as all else that is wrong
     return Guard(app, key, local)
 
 

@@ -80,6 +80,8 @@ async def body_of(request: Request) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refusal(415, f"The Content-Type is {kind or 'missing'}, expected application/json.")
+    if (packed := request.headers.get("content-encoding", "identity").lower()) != "identity":
+        raise Refusal(415, f"The Content-Encoding is {packed}, but a body must come as it is.")
     too_large = Refusal(413, f"The body is larger than {LARGEST} bytes.", headers={"Connection": "close"})
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and (len(declared) > 15 or int(declared) > LARGEST):

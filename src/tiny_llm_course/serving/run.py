@@ -11,6 +11,7 @@ import uvicorn
 from ..course.registry import UsageError
 from ..engine.serving import ServingEngine
 from .app import make_app
+from .protocol import Protocol
 from .service import Service
 
 
@@ -70,7 +71,9 @@ def serve(
         service = Service(engine, worker, engine.checkpoint.folder.resolve().name, waiting)
         config = uvicorn.Config(
             make_app(service, key, local),
-            log_level="warning",
+            http=Protocol,
+            ws="none",
+            log_level="error",  # what strangers send is told to them
             access_log=False,
             lifespan="off",
             server_header=False,
