@@ -71,8 +71,12 @@ class Guard:
             raise Refusal(401, "The API key is missing or wrong.", code="invalid_api_key", headers=headers)
 
 
-async def body_of(request: Request) -> bytes:
+async def body_of(request: Request, closing: asyncio.Event) -> bytes:
     """A request's body.
+
+    Args:
+        request: the request.
+        closing: is set when the server is going down; then nobody waits for the rest.
 
     Raises:
         Refusal: it is not JSON by its type, too large, or too slow.
@@ -87,14 +91,23 @@ async def body_of(request: Request) -> bytes:
     if declared.isdigit() and (len(declared) > 15 or int(declared) > LARGEST):
         raise too_large
 
-    body = bytearray()
+    async def read() -> bytes:
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > LARGEST:
+                raise too_large
+        return bytes(body)
+
+    reading, ending = asyncio.ensure_future(read()), asyncio.ensure_future(closing.wait())
     try:
-        async with asyncio.timeout(READING):
-            async for part in request.stream():
-                body += part
-                if len(body) > LARGEST:
-                    raise too_large
-    except TimeoutError:
-        headers = {"Connection": "close"}
-        raise Refusal(408, f"The body did not come within {READING:g} s.", headers=headers) from None
-    return bytes(body)
+        await asyncio.wait({reading, ending}, timeout=READING, return_when=asyncio.FIRST_COMPLETED)
+        if reading.done():
+            return reading.result()
+    finally:
+        reading.cancel()
+        ending.cancel()
+    headers = {"Connection": "close"}
+    if closing.is_set():
+        raise Refusal(503, "The server is shutting down.", code="shutting_down", headers=headers)
+    raise Refusal(408, f"The body did not come within {READING:g} s.", headers=headers)

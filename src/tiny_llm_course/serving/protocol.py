@@ -17,7 +17,7 @@ class Protocol(H11Protocol):
             answer = JSONResponse(wrong("This is not HTTP, or not as it should be.").body())
             headers = [*answer.raw_headers, (b"connection", b"close")]
             for event in (
-                h11.Response(status_code=400, headers=headers),
+                h11.Response(status_code=400, reason=b"Bad Request", headers=headers),
                 h11.Data(data=answer.body),
                 h11.EndOfMessage(),
             ):

@@ -45,7 +45,7 @@ class Service:
         """
         self.engine, self.name, self.worker = engine, name, worker
         self.scores = engine.scheduler.choose = Scores(engine.scheduler.choose)
-        self.closing = False
+        self.closing = asyncio.Event()
         with engine.learners_code():
             self.metrics: Any = engine.part("server.metrics", "Metrics")()
             self.gate: Any = engine.part("server.backpressure", "Gate")(engine.scheduler.slots + waiting)
@@ -69,7 +69,7 @@ class Service:
 
     async def close(self, seconds: float) -> None:
         """Let those who are there end within so many seconds."""
-        self.closing = True
+        self.closing.set()
         await self.loop.close(seconds)
 
     @contextmanager
@@ -79,7 +79,7 @@ class Service:
         Raises:
             Refusal: there is no room for them.
         """
-        if self.closing:
+        if self.closing.is_set():
             raise Refusal(503, "The server is shutting down.", code="shutting_down")
         try:
             self.gate.enter(count)
