@@ -18,9 +18,7 @@ from .refusals import Refusal, wrong
 LARGEST = 1 << 20  # bytes of a request's body
 STOPS = 4  # stop strings
 LONGEST_STOP = 1000  # characters: every token is looked at with them
-COLDEST = (
-    1e-5  # the least temperature; below it the likeliest token is taken, as logits / temperature has no digits left
-)
+COLDEST = 1e-5  # the least temperature: what logits are divided by; below it the likeliest token is taken
 SEEDS = 1 << 63
 
 TokenId = Annotated[int, Field(strict=True, ge=0)]
@@ -99,7 +97,7 @@ class Asked(_Strict):
 
     @field_validator("temperature")
     @classmethod
-    def _no_quotient_without_digits(cls, temperature: float | None) -> float | None:
+    def _not_too_cold(cls, temperature: float | None) -> float | None:
         return 0.0 if temperature is not None and temperature < COLDEST else temperature
 
     @model_validator(mode="after")
