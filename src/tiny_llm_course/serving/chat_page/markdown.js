@@ -1,6 +1,6 @@
 // Markdown as nodes of the page. What a model writes is never read as HTML: every word of it becomes a text node.
 
-const INLINE = /(`{1,3})(.+?)\1|\*\*(.+?)\*\*|\*([^*\s](?:[^*]*[^*\s])?)\*|\[([^[\]]+)\]\((https?:\/\/[^\s)]+)\)/gs;
+const INLINE = /(`{1,3})(.+?)\1|\*\*(.+?)\*\*|\*([^*\s](?:[^*]*[^*\s])?)\*|\[([^[\]]+)\]\((https?:\/\/[^\s)]{1,2000})\)/gs;
 
 /** A node of this name with these children. */
 function node(name, ...children) {
