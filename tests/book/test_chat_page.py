@@ -120,7 +120,7 @@ def test_a_refusal_is_said(chat: "Page") -> None:
 
 def test_a_server_that_goes_away(chat: "Page") -> None:
     """In the middle of an answer, which stays; and its blocks of code can be scrolled by keyboard."""
-    event = {"choices": [{"delta": {"content": "```\n" + "wide " * 200 + "\n```\n" + "`" * 3000 + "x" * 900}}]}
+    event = {"choices": [{"delta": {"content": "```\n" + "wide " * 200 + "\n```\na " + "`" * 3000 + "x" * 900}}]}
     body = f"data: {json.dumps(event)}\n\n"
     chat.route("**/v1/chat/completions", lambda route: route.fulfill(content_type="text/event-stream", body=body))
     chat.fill("#text", "**a** " * 3000)

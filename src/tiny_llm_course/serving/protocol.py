@@ -18,7 +18,7 @@ class Protocol(H11Protocol):
             headers = [*answer.raw_headers, (b"connection", b"close")]
             for event in (
                 h11.Response(status_code=400, reason=b"Bad Request", headers=headers),
-                h11.Data(data=answer.body),
+                h11.Data(data=bytes(answer.body)),
                 h11.EndOfMessage(),
             ):
                 self.transport.write(self.conn.send(event) or b"")

@@ -103,7 +103,8 @@ class _Server(uvicorn.Server):
             await super().startup(sockets)
         except OSError as error:  # somebody else has begun to listen while the model was loaded
             assert sockets
-            raise _taken(*sockets[0].getsockname()[:2], error) from None
+            host, port = sockets[0].getsockname()[:2]
+            raise _taken(host, port, error) from None
         self._tell()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
