@@ -11,7 +11,7 @@ import pytest
 from tiny_llm_course.testkit.servers import running_server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+    from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Route
 
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 SERVE = [sys.executable, "-m", "tiny_llm_course", "serve", "--solution", "--memory", "8", "--port", "{port}"]
@@ -114,4 +114,52 @@ def test_a_refusal_is_said(chat: "Page") -> None:
     chat.fill("#text", "Once upon a time")
     chat.click("#send")
     chat.wait_for_function("document.getElementById('status').textContent.startsWith('No answer: ')")
-    assert chat.locator("#log > li").count() == 1
+    assert chat.locator("#log > li").count() == 0
+    assert chat.input_value("#text") == "Once upon a time"  # it can be sent again
+
+
+def test_a_server_that_goes_away(chat: "Page") -> None:
+    """In the middle of an answer, which stays; and its blocks of code can be scrolled by keyboard."""
+    event = {"choices": [{"delta": {"content": "```\n" + "wide " * 200 + "\n```\na " + "`" * 3000 + "x" * 900}}]}
+    body = f"data: {json.dumps(event)}\n\n"
+    chat.route("**/v1/chat/completions", lambda route: route.fulfill(content_type="text/event-stream", body=body))
+    chat.fill("#text", "**a** " * 3000)
+    chat.keyboard.press("Enter")
+    chat.wait_for_function(
+        "document.getElementById('status').textContent.startsWith('Broken off: the server has gone')"
+    )
+    assert chat.locator("#log > li").count() == 2
+    chat.locator("#log pre").focus()
+    assert chat.evaluate("document.activeElement.tagName") == "PRE"
+    assert chat.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+@pytest.mark.parametrize("chat", [(640, "light")], indirect=True)
+def test_at_200_percent(chat: "Page") -> None:
+    """A window of 1280 x 800 is half of that in each direction."""
+    chat.set_viewport_size({"width": 640, "height": 400})
+    chat.locator("summary").focus()
+    chat.keyboard.press("Enter")
+    assert chat.evaluate("getComputedStyle(document.getElementById('form')).position") == "static"
+    assert chat.evaluate("document.documentElement.scrollWidth") <= 640
+
+
+def test_a_key_is_asked_for(browser: "Browser", address: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+
+    def models(route: "Route") -> None:
+        right = route.request.headers.get("authorization") == "Bearer sesame"
+        route.continue_() if right else route.fulfill(status=401, json={"error": {"message": "The key is wrong."}})
+
+    page.route("**/v1/models", models)
+    page.goto(address)
+    for key in ("open", "sesame"):
+        page.get_by_text("The key is wrong.").wait_for()
+        assert page.evaluate("document.activeElement.id") == "key"
+        page.fill("#key", key)
+        page.keyboard.press("Enter")
+    page.get_by_text("tiny-qwen3").wait_for()
+    page.wait_for_selector("#key-form", state="hidden")
+    assert page.evaluate("document.activeElement.id") == "text"
+    context.close()

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
-from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
 import openai
 import pytest
@@ -262,6 +262,17 @@ SAID = [{"role": "user", "content": "hi"}]
         ({"max_tokens": "many"}, 400, "max_tokens"),
         ({"temperature": -1}, 400, "temperature"),
         ({"temperature": "hot"}, 400, "temperature"),
+        ({"temperature": 2.5}, 400, "temperature"),
+        ({"n": "2"}, 400, "n:"),
+        ({"n": True}, 400, "n:"),
+        ({"seed": 2**63}, 400, "seed"),
+        ({"stream": "yes"}, 400, "stream:"),
+        ({"stop": "x" * 1001}, 400, "1000"),
+        ({"best_of": 3}, 400, "best_of"),
+        ({"logit_bias": {"5": 1}}, 400, "logit_bias: not supported"),
+        ({"prompt": ["dog", 5]}, 400, "prompt: expected a text"),
+        ({"\ud800": 1}, 400, "Unrecognized request argument supplied: \\ud800"),
+        ({f"k{number}": 1 for number in range(50_000)}, 400, "k0"),
         ({"top_p": 2}, 400, "top_p"),
         ({"n": 0}, 400, "n:"),
         ({"n": 128}, 400, "room for 72"),
@@ -281,6 +292,7 @@ def test_a_completion_that_is_refused(port, change, status, words):
     got, error = sent(port, body)
     assert got == status
     assert words in error["message"]
+    assert len(error["message"]) <= 300
     assert error["type"] == "invalid_request_error"
     assert error.keys() == {"message", "type", "param", "code"}
 
@@ -291,7 +303,10 @@ def test_a_completion_that_is_refused(port, change, status, words):
         ({"messages": []}, "messages"),
         ({"messages": "hi"}, "messages"),
         ({"messages": [{"role": "king", "content": "hi"}]}, "role"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "content"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+            "of type text",
+        ),
         ({"top_logprobs": 2}, "top_logprobs needs logprobs"),
         ({"tools": [{"type": "function"}]}, "tools"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
@@ -325,7 +340,24 @@ def test_a_body_that_is_refused(port, body, status, words):
     assert words in error["message"]
 
 
+def test_null_is_as_good_as_not_said(port, client):
+    """Clients fill in what nobody has set."""
+    names = ("n", "stop", "stream", "echo", "logprobs", "best_of", "seed", "stream_options", "prediction")
+    nulls = dict.fromkeys(names)
+    found = client.post("/completions", body={**ASKED, **nulls, "temperature": 0}, cast_to=object)
+    assert found["choices"][0]["text"] == story(client, prompt="Once", max_tokens=2).choices[0].text
+
+
+def test_a_temperature_next_to_nothing(client):
+    assert story(client, temperature=1e-300).choices[0].text == story(client).choices[0].text
+
+
 def test_other_refusals(port):
+    assert sent(port, ASKED, path="/v1/completions/")[0] == 404
+    assert sent(port, ASKED, **{"Content-Encoding": "gzip"})[0] == 415
+    with pytest.raises(HTTPError) as refused:
+        urlopen(Request(f"http://127.0.0.1:{port}/health", method="DELETE"), timeout=10)
+    assert "GET" in refused.value.headers["Allow"]
     assert sent(port, ASKED, path="/v1/embeddings")[0] == 404
     assert sent(port, b"", method="GET", path="/v1/models/gpt")[0] == 404
     assert sent(port, b"", method="GET")[0] == 405
@@ -361,12 +393,12 @@ def test_who_goes_away_frees_the_pages(port, client):
 
 
 @contextmanager
-def raw(port, body):
-    """A connection with a request on it, of which nothing is read."""
+def raw(port, body, length=None):
+    """A connection with a request on it, of which nothing is read; its body may be said to be longer than it is."""
     with socket.create_connection(("127.0.0.1", port)) as found:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         head = ["POST /v1/completions HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
-        found.sendall("\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body)
+        found.sendall("\r\n".join([*head, f"Content-Length: {length or len(body)}", "", ""]).encode() + body)
         yield found
 
 
@@ -383,7 +415,9 @@ def test_who_sends_half_a_request(port, client):
         assert story(client).choices[0].text
     with socket.create_connection(("127.0.0.1", port)) as odd:
         odd.sendall(b"\x16\x03\x01 this is not HTTP\r\n\r\n")
-        assert b"400" in odd.recv(100)
+        found = http.client.HTTPResponse(odd)
+        found.begin()
+        assert (found.status, json.loads(found.read())["error"]["type"]) == (400, "invalid_request_error")
 
 
 # Keys, limits and the end
@@ -411,13 +445,22 @@ def test_a_key_and_back_pressure():
                 time.sleep(0.05)
 
 
+@contextmanager
+def started(*more):
+    """A server of one's own, and its port."""
+    command = [word.replace("{port}", "0") for word in SERVE]
+    process = subprocess.Popen([*command, *more], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process, int(re.search(r":(\d+)/v1", process.stderr.readline())[1])
+    finally:
+        process.kill()
+        process.wait()
+
+
 @pytest.mark.parametrize(("grace", "tokens"), [("30", 60), ("0.2", 1900)], ids=["ends", "is cut off"])
 def test_it_shuts_down(grace, tokens):
     """Who is there may end in so many seconds; who does not is told so."""
-    command = [word.replace("{port}", "0") for word in SERVE]
-    process = subprocess.Popen([*command, "--grace", grace], cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    try:
-        port = int(re.search(r":(\d+)/v1", process.stderr.readline())[1])
+    with started("--grace", grace) as (process, port):
         with (
             client_of(port) as client,
             client.completions.create(stream=True, **{**LONG, "max_tokens": tokens}) as stream,
@@ -432,9 +475,25 @@ def test_it_shuts_down(grace, tokens):
                     list(chunks)
         assert process.wait(20) == 130
         assert process.stderr.read().strip() == "interrupted"
-    finally:
-        process.kill()
-        process.wait()
+
+
+def test_whoever_asks_twice_waits_no_longer():
+    """Neither for a long answer, nor for half a body; and what is sent is no reason for a traceback."""
+    with started("--grace", "500") as (process, port), client_of(port) as client:
+        with socket.create_connection(("127.0.0.1", port)) as odd:  # refused before its body, which is none
+            odd.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+            assert b"415" in odd.recv(100)
+            odd.sendall(b"zz\r\n")
+        with raw(port, b'{"model": ', 100) as half, client.completions.create(stream=True, **LONG) as stream:
+            chunks = iter(stream)
+            next(chunks)
+            process.send_signal(signal.SIGTERM)
+            assert b"503" in half.recv(100)
+            process.send_signal(signal.SIGTERM)
+            with pytest.raises(openai.APIError, match="shutting down"):
+                list(chunks)
+        assert process.wait(60) == 143
+        assert process.stderr.read() == ""
 
 
 def test_what_cannot_be_served(typed, tmp_path):

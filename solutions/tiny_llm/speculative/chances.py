@@ -22,11 +22,13 @@ def probabilities(logits: mx.array, params: list[SamplingParams], seen: list[lis
     Returns:
         R x V, float32, each row sums to 1. Where temp is 0, the likeliest token has all.
     """
-    rows = [row.astype(mx.float32) for row in logits[:, None]]  # 1 x V each
-    for i, each in enumerate(params):
-        if each.repetition_penalty != 1:
-            rows[i] = penalize_repetition(rows[i], [seen[i]], each.repetition_penalty)
-    logits = mx.concatenate(rows)
+    logits = logits.astype(mx.float32)
+    if any(each.repetition_penalty != 1 for each in params):
+        rows = list(logits[:, None])  # 1 x V each
+        for i, each in enumerate(params):
+            if each.repetition_penalty != 1:
+                rows[i] = penalize_repetition(rows[i], [seen[i]], each.repetition_penalty)
+        logits = mx.concatenate(rows)
     likeliest = mx.arange(logits.shape[1]) == mx.argmax(logits, axis=-1, keepdims=True)
     if not any(each.temp for each in params):
         return likeliest.astype(mx.float32)

@@ -35,7 +35,7 @@ def lookup(tokens: list[int], count: int, longest: int = 3, shortest: int = 1) -
     for size in range(min(longest, len(tokens) - 1), shortest - 1, -1):
         end = tokens[-size:]
         for first in range(len(tokens) - size - 1, -1, -1):  # the latest place first
-            if tokens[first : first + size] == end:
+            if tokens[first] == end[0] and tokens[first : first + size] == end:  # most places fail at once
                 return tokens[first + size : first + size + count]
     return []
 

@@ -93,8 +93,14 @@ class Speculation:
     def _judged(self, target: mx.array, chunk: Chunk) -> list[int]:
         """The new tokens of one chunk."""
         request, draft = chunk.request, self._drafts.get(chunk.request, Draft())
-        draws = uniforms(request.params.seed, len(request.output), chunk.scored, JUDGING)
-        accepted, token = accept(target, draft.rows(target.shape[1]), draft.tokens, draws)
+        if request.params.temp:
+            draws = uniforms(request.params.seed, len(request.output), chunk.scored, JUDGING)
+            accepted, token = accept(target, draft.rows(target.shape[1]), draft.tokens, draws)
+        else:  # in each row one token has all: whatever is drawn, what agrees with it stands
+            likeliest: list[int] = mx.argmax(target, axis=-1).tolist()  # type: ignore[assignment] # k + 1 tokens
+            pairs = enumerate(zip(draft.tokens, likeliest, strict=False))
+            accepted = next((i for i, (guess, best) in pairs if guess != best), len(draft.tokens))
+            token = likeliest[accepted]
         self.drafted += len(draft.tokens)
         self.accepted += accepted
         return [*draft.tokens[:accepted], token]

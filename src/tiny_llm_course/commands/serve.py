@@ -29,7 +29,11 @@ from .options import Finite
 )
 @click.option("--memory", type=click.IntRange(min=1), help="MiB of keys and values (default: 1024).")
 @click.option(
-    "--grace", type=Finite(min=0), default=10.0, show_default=True, help="Seconds that requests have to end on Ctrl-C."
+    "--grace",
+    type=Finite(min=0),
+    default=10.0,
+    show_default=True,
+    help="Seconds that requests have to end on Ctrl-C; a second one ends them at once.",
 )
 def serve(
     solution: bool,

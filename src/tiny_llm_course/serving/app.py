@@ -29,7 +29,7 @@ class Answering:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, as long as the client is there."""
         request = Request(scope, receive)
-        asked = checked(self._kind, read_json(await body_of(request)))
+        asked = checked(self._kind, read_json(await body_of(request, self._service.closing)))
         if asked.model not in (self._service.name, str(self._service.engine.checkpoint.folder)):
             message = f"There is no model {asked.model!r:.100}; this server has {self._service.name}."
             raise Refusal(404, message, param="model", code="model_not_found")
@@ -77,7 +77,11 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
         return JSONResponse(model)
 
     async def health(request: Request) -> Response:
-        return JSONResponse({"status": "shutting down"}, 503) if service.closing else JSONResponse({"status": "ok"})
+        return (
+            JSONResponse({"status": "shutting down"}, 503)
+            if service.closing.is_set()
+            else JSONResponse({"status": "ok"})
+        )
 
     async def metrics(request: Request) -> Response:
         return PlainTextResponse(service.figures(), media_type="text/plain; version=0.0.4")
@@ -87,7 +91,8 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
 
     async def no_route(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return Refusal(error.status_code, f"{error.detail}: {request.method} {request.url.path}").response()
+        message = f"{error.detail}: {request.method} {request.url.path}"
+        return Refusal(error.status_code, message, headers=error.headers).response()
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refusal)
@@ -105,6 +110,7 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
         Route("/v1/chat/completions", _Posted(Answering(service, Chat))),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: no_route, Refusal: refused})
+    app.router.redirect_slashes = False  # what is asked of another path is refused, as all else that is wrong
     return Guard(app, key, local)
 
 

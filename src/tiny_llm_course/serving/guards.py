@@ -4,6 +4,7 @@ import asyncio
 import hmac
 import sys
 import traceback
+from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,7 +14,7 @@ from .schema import LARGEST
 
 OPEN = ("/", "/health", "/page/")  # without a key: these, and what is below the last one
 LOCAL = {"localhost", "127.0.0.1", "[::1]"}
-PATIENTLY = 16 << 20  # bytes that are read of one that is too large: who is still sending would not hear why
+HEARD_OUT = 16 * LARGEST  # bytes: who sends more is hung up on; many clients look for an answer only when all is sent
 READING = 30.0  # seconds that a body may take
 
 
@@ -72,8 +73,12 @@ class Guard:
             raise Refusal(401, "The API key is missing or wrong.", code="invalid_api_key", headers=headers)
 
 
-async def body_of(request: Request) -> bytes:
+async def body_of(request: Request, closing: asyncio.Event) -> bytes:
     """A request's body.
+
+    Args:
+        request: the request.
+        closing: is set when the server is going down; then nobody waits for the rest.
 
     Raises:
         Refusal: it is not JSON by its type, too large, or too slow.
@@ -81,23 +86,35 @@ async def body_of(request: Request) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refusal(415, f"The Content-Type is {kind or 'missing'}, expected application/json.")
+    if (packed := request.headers.get("content-encoding", "identity").lower()) != "identity":
+        raise Refusal(415, f"The Content-Encoding is {packed}, but a body must come as it is.")
     too_large = Refusal(413, f"The body is larger than {LARGEST} bytes.", headers={"Connection": "close"})
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and (len(declared) > 15 or int(declared) > PATIENTLY):
+    if declared.isdigit() and (len(declared) > 15 or int(declared) > HEARD_OUT):
         raise too_large
 
-    body, size = bytearray(), 0
+    async def read() -> bytes:
+        body, count = bytearray(), 0
+        async for part in request.stream():
+            count += len(part)
+            if count > HEARD_OUT:
+                break
+            if count <= LARGEST:
+                body += part
+        if count > LARGEST:
+            raise too_large
+        return bytes(body)
+
+    reading, ending = asyncio.ensure_future(read()), asyncio.ensure_future(closing.wait())
+    either: list[asyncio.Future[Any]] = [reading, ending]
     try:
-        async with asyncio.timeout(READING):
-            async for part in request.stream():
-                size += len(part)
-                if size > PATIENTLY:
-                    raise too_large
-                if size <= LARGEST:
-                    body += part
-    except TimeoutError:
-        headers = {"Connection": "close"}
-        raise Refusal(408, f"The body did not come within {READING:g} s.", headers=headers) from None
-    if size > LARGEST:
-        raise too_large
-    return bytes(body)
+        await asyncio.wait(either, timeout=READING, return_when=asyncio.FIRST_COMPLETED)
+        if reading.done():
+            return reading.result()
+    finally:
+        reading.cancel()
+        ending.cancel()
+    headers = {"Connection": "close"}
+    if closing.is_set():
+        raise Refusal(503, "The server is shutting down.", code="shutting_down", headers=headers)
+    raise Refusal(408, f"The body did not come within {READING:g} s.", headers=headers)

@@ -5,6 +5,8 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
+LONGEST = 300  # characters of a message: of what a client has sent there may be a million in it
+
 
 class Refusal(Exception):
     """An answer that is an error."""
@@ -18,8 +20,8 @@ class Refusal(Exception):
         code: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(message)
-        self.status, self.param, self.code, self.headers = status, param, code, headers
+        super().__init__(_sayable(message))
+        self.status, self.param, self.code, self.headers = status, param and _sayable(param), code, headers
 
     def body(self) -> dict[str, Any]:
         """The error in JSON."""
@@ -30,6 +32,12 @@ class Refusal(Exception):
     def response(self) -> JSONResponse:
         """The whole answer."""
         return JSONResponse(self.body(), self.status, dict(self.headers or {}))
+
+
+def _sayable(text: str) -> str:
+    """A text that is not long, and without halves of characters, which UTF-8 cannot say."""
+    short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return short.encode(errors="backslashreplace").decode()
 
 
 def wrong(message: str, param: str | None = None, code: str | None = None) -> Refusal:

@@ -5,12 +5,14 @@ import ipaddress
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
 
 import uvicorn
 
 from ..course.registry import UsageError
 from ..engine.serving import ServingEngine
 from .app import make_app
+from .protocol import Protocol
 from .service import Service
 
 
@@ -29,10 +31,12 @@ def listen(host: str, port: int) -> socket.socket:
     except socket.gaierror as error:
         raise UsageError(f"There is no address {host}: {error.strerror}. Try another --host.") from None
     except OSError as error:
-        raise UsageError(
-            f"Cannot listen at {host}, port {port}: {error.strerror or error}. Try another --port."
-        ) from None
+        raise _taken(host, port, error) from None
     return listening
+
+
+def _taken(host: str, port: int, error: OSError) -> UsageError:
+    return UsageError(f"Cannot listen at {host}, port {port}: {error.strerror or error}. Try another --port.")
 
 
 def is_loopback(host: str) -> bool:
@@ -73,7 +77,9 @@ def serve(
         service = Service(engine, worker, engine.checkpoint.folder.resolve().name, waiting)
         config = uvicorn.Config(
             make_app(service, key, local),
-            log_level="warning",
+            http=Protocol,
+            ws="none",
+            log_level="critical",  # what strangers send is told to them, and `Guard` tells of what fails
             access_log=False,
             lifespan="off",
             server_header=False,
@@ -96,10 +102,21 @@ class _Server(uvicorn.Server):
         self._service, self._grace, self._tell = service, grace, tell
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except OSError as error:  # somebody else has begun to listen while the model was loaded
+            assert sockets
+            host, port = sockets[0].getsockname()[:2]
+            raise _taken(host, port, error) from None
         self._tell()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit  # who asks for the second time waits no longer
+        super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         closing = asyncio.ensure_future(self._service.close(self._grace))
         await super().shutdown(sockets)
+        if self.force_exit:
+            await self._service.close(0.0)
         await closing

@@ -3,17 +3,47 @@
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from .refusals import Refusal, wrong
 
 LARGEST = 1 << 20  # bytes of a request's body
+STOPS = 4  # stop strings
+LONGEST_STOP = 1000  # characters: every token is looked at with them
+COLDEST = 1e-5  # the least temperature: what logits are divided by; below it the likeliest token is taken
+SEEDS = 1 << 63
+
 TokenId = Annotated[int, Field(strict=True, ge=0)]
 Text = Annotated[str, Field(strict=True)]
+# What is said of fields that may be one thing or another.
+EXPECTED = {
+    "prompt": "expected a text, some texts, the ids of tokens, or some lists of them",
+    "content": "expected a text, or parts of type text: the model reads nothing else",
+    "stop": f"expected a text, or up to {STOPS} texts",
+}
+
+
+def _only(*nothing: object) -> AfterValidator:
+    """Takes a field as long as it asks for nothing: one of these."""
+
+    def check(value: object) -> object:
+        if value not in nothing:
+            raise ValueError("not supported here, leave it out")
+        return value
+
+    return AfterValidator(check)
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class StreamOptions(_Strict):
@@ -30,35 +60,50 @@ class Asked(_Strict):
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: int = Field(default=1, ge=1, le=128)
-    stop: Text | list[Text] | None = None
-    seed: Annotated[int, Field(strict=True)] | None = None
+    stop: Text | Annotated[list[Text], Field(fail_fast=True)] | None = None
+    seed: int | None = Field(default=None, ge=-SEEDS, lt=SEEDS)
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, ge=0, le=1)
-    max_tokens: Annotated[int, Field(strict=True, ge=1)] | None = None
-    max_completion_tokens: Annotated[int, Field(strict=True, ge=1)] | None = None
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
     # Beyond OpenAI's: what `make_sampler` has besides, and what benchmarks need.
     top_k: int | None = Field(default=None, ge=0)
     min_p: float | None = Field(default=None, ge=0, le=1)
-    repetition_penalty: float | None = Field(default=None, gt=0)
+    repetition_penalty: float | None = Field(default=None, ge=0.01, le=100)
     ignore_eos: bool = False
     # Without effect.
     user: Text | None = None
     metadata: dict[str, Any] | None = None
     store: bool | None = None
     service_tier: Text | None = None
+    safety_identifier: Text | None = None
+    prompt_cache_key: Text | None = None
     # Taken as long as they ask for nothing.
-    presence_penalty: Literal[0, None] = None
-    frequency_penalty: Literal[0, None] = None
-    logit_bias: dict[str, float] | None = Field(default=None, max_length=0)
+    presence_penalty: Annotated[Any, _only(0)] = None
+    frequency_penalty: Annotated[Any, _only(0)] = None
+    logit_bias: Annotated[Any, _only({})] = None
+
+    @field_validator("stop")
+    @classmethod
+    def _stops_that_can_be_found(cls, stop: str | list[str] | None) -> str | list[str] | None:
+        stops = [stop] if isinstance(stop, str) else stop or []
+        if "" in stops:
+            raise ValueError("a stop string must not be empty")
+        if len(stops) > STOPS:
+            raise ValueError(f"at most {STOPS} stop strings, and there are {len(stops)}")
+        if (longest := max(map(len, stops), default=0)) > LONGEST_STOP:
+            raise ValueError(f"a stop string has {longest} characters, and {LONGEST_STOP} are the most")
+        return stop
+
+    @field_validator("temperature")
+    @classmethod
+    def _not_too_cold(cls, temperature: float | None) -> float | None:
+        return 0.0 if temperature is not None and temperature < COLDEST else temperature
 
     @model_validator(mode="after")
-    def _no_empty_stop(self) -> "Asked":
-        if "" in self.stops:
-            raise ValueError("a stop string must not be empty")
-        if len(self.stops) > 4:
-            raise ValueError(f"at most 4 stop strings, and there are {len(self.stops)}")
+    def _options_of_a_stream(self) -> "Asked":
         if self.stream_options and not self.stream:
-            raise ValueError("stream_options is for streams")
+            raise wrong("stream_options is for streams: stream is not true", "stream_options")
         return self
 
     @property
@@ -80,16 +125,21 @@ class Asked(_Strict):
 class Completion(Asked):
     """A body of /v1/completions."""
 
-    prompt: Text | list[Text] | list[TokenId] | list[list[TokenId]]
+    prompt: (
+        Text
+        | Annotated[list[Text], Field(fail_fast=True)]
+        | Annotated[list[TokenId], Field(fail_fast=True)]
+        | Annotated[list[Annotated[list[TokenId], Field(fail_fast=True)]], Field(fail_fast=True)]
+    )
     logprobs: int | None = Field(default=None, ge=0, le=5)
-    echo: Literal[False] = False
-    suffix: Literal["", None] = None
+    echo: Annotated[Any, _only(False)] = False
+    suffix: Annotated[Any, _only("")] = None
     best_of: int | None = None
 
     @model_validator(mode="after")
     def _best_of_all(self) -> "Completion":
         if self.best_of not in (None, self.n):
-            raise ValueError("best_of must be n")
+            raise wrong("best_of must be n: nothing is written that is not sent", "best_of")
         return self
 
     @property
@@ -122,7 +172,7 @@ class Message(BaseModel):
 
     model_config = ConfigDict(extra="allow")
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: Text | list[Part] | None = None
+    content: Text | Annotated[list[Part], Field(fail_fast=True)] | None = None
 
     def plain(self) -> dict[str, str]:
         """As a chat template takes it."""
@@ -131,27 +181,23 @@ class Message(BaseModel):
         return {"role": "system" if self.role == "developer" else self.role, "content": text}
 
 
-class ResponseFormat(BaseModel):
-    """Text, and nothing else."""
-
-    type: Literal["text"]
-
-
 class Chat(Asked):
     """A body of /v1/chat/completions."""
 
-    messages: list[Message] = Field(min_length=1)
+    messages: Annotated[list[Message], Field(fail_fast=True)] = Field(min_length=1)
     logprobs: bool = False
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
-    response_format: ResponseFormat | None = None
-    tools: list[Any] | None = Field(default=None, max_length=0)
-    tool_choice: Literal["none", "auto", None] = None
     parallel_tool_calls: bool | None = None
+    # Taken as long as they ask for nothing.
+    response_format: Annotated[Any, _only({"type": "text"})] = None
+    modalities: Annotated[Any, _only(["text"])] = None
+    tools: Annotated[Any, _only([])] = None
+    tool_choice: Annotated[Any, _only("none", "auto")] = None
 
     @model_validator(mode="after")
     def _scored_if_asked(self) -> "Chat":
         if self.top_logprobs and not self.logprobs:
-            raise ValueError("top_logprobs needs logprobs to be true")
+            raise wrong("top_logprobs needs logprobs to be true", "top_logprobs")
         return self
 
     @property
@@ -186,27 +232,39 @@ def read_json(body: bytes) -> Any:
     return found
 
 
-def checked(kind: type[Any], found: Any) -> Any:
-    """The request that an object says.
+def checked(kind: type[Any], found: dict[str, Any]) -> Any:
+    """The request that an object says; what is null is as good as not said.
 
     Raises:
         Refusal: it is none; what is said names the first field that is wrong.
     """
+    said = {name: value for name, value in found.items() if value is not None}
+    unknown = next((name for name in said if name not in kind.model_fields), None)
+    if unknown is not None:  # pydantic would first look at all the others
+        raise wrong(f"Unrecognized request argument supplied: {unknown}", unknown)
     try:
-        return kind.model_validate(found)
+        return kind.model_validate(said)
     except ValidationError as error:
         raise _refused(error) from None
 
 
 def _refused(error: ValidationError) -> Refusal:
     first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"] if not str(part).startswith(("constrained", "list[", "str")))
+    # Behind a field that may be of several types there stands which of them was tried.
+    of_type = next((number for number, part in enumerate(first["loc"]) if _is_type(part)), None)
+    loc = first["loc"][:of_type]
+    where = ".".join(map(str, loc))
+    if of_type is not None and loc[-1] in EXPECTED:
+        return wrong(f"{where}: {EXPECTED[str(loc[-1])]}", where)
     if first["type"] == "extra_forbidden":
         return wrong(f"Unrecognized request argument supplied: {where}", where)
     if first["type"] == "missing":
         return wrong(f"Missing required parameter: {where}", where)
-    message = first["msg"].removeprefix("Value error, ")
-    return wrong(f"{where}: {message}" if where else message, where or None)
+    return wrong(f"{where}: {first['msg'].removeprefix('Value error, ')}", where)
+
+
+def _is_type(part: int | str) -> bool:
+    return isinstance(part, str) and (part == "str" or "[" in part or part.startswith("constrained-"))
 
 
 def _no_constant(name: str) -> float:

@@ -45,7 +45,7 @@ class Service:
         """
         self.engine, self.name, self.worker = engine, name, worker
         self.scores = engine.scheduler.choose = Scores(engine.scheduler.choose)
-        self.closing = False
+        self.closing = asyncio.Event()
         with engine.learners_code():
             self.metrics: Any = engine.part("server.metrics", "Metrics")()
             self.gate: Any = engine.part("server.backpressure", "Gate")(engine.scheduler.slots + waiting)
@@ -69,7 +69,7 @@ class Service:
 
     async def close(self, seconds: float) -> None:
         """Let those who are there end within so many seconds."""
-        self.closing = True
+        self.closing.set()
         await self.loop.close(seconds)
 
     @contextmanager
@@ -79,7 +79,7 @@ class Service:
         Raises:
             Refusal: there is no room for them.
         """
-        if self.closing:
+        if self.closing.is_set():
             raise Refusal(503, "The server is shutting down.", code="shutting_down")
         try:
             self.gate.enter(count)
@@ -152,7 +152,7 @@ class Service:
         if isinstance(asked, Completion):
             if not asked.prompts:
                 raise wrong("There is no prompt.", "prompt")
-            return [self._fitting(asked, self._encoded(p) if isinstance(p, str) else p) for p in asked.prompts]
+            return [self._fitting(asked, self._encoded(asked, p) if isinstance(p, str) else p) for p in asked.prompts]
         checkpoint = self.engine.checkpoint
         if checkpoint.chat_template is None:
             raise wrong(f"{self.name} has no chat template; it continues text: /v1/completions", "model")
@@ -161,17 +161,16 @@ class Service:
             text = render_chat(checkpoint.chat_template, messages, checkpoint.special_tokens)
         except UsageError as error:
             raise wrong(str(error), "messages") from None
-        return [self._fitting(asked, self._encoded(text))]
+        return [self._fitting(asked, self._encoded(asked, text))]
 
-    def _encoded(self, text: str) -> list[int]:
+    def _encoded(self, asked: Asked, text: str) -> list[int]:
         if len(text) > self.engine.context_length * self._longest_token:
-            raise self._too_long(f"The prompt has {len(text)} characters")  # nobody need count its tokens
+            raise self._too_long(asked, f"The prompt has {len(text)} characters")  # nobody need count its tokens
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise wrong(
-                "The prompt has half a character (a lone surrogate), and is no Unicode text.", "prompt"
-            ) from None
+            message = "The prompt has half a character (a lone surrogate), and is no Unicode text."
+            raise wrong(message, _prompt_of(asked)) from None
         with self.engine.learners_code():
             tokens: list[int] = self.engine.tokenizer.encode(text)
         return tokens
@@ -184,12 +183,12 @@ class Service:
             raise wrong(f"There is no token {odd}: the model has {vocabulary}.", "prompt")
         room, wanted = self.engine.context_length - len(tokens), asked.insisted or 1
         if room < wanted:
-            raise self._too_long(f"The prompt has {len(tokens)} tokens, and {wanted} are to follow")
+            raise self._too_long(asked, f"The prompt has {len(tokens)} tokens, and {wanted} are to follow")
         return tokens
 
-    def _too_long(self, what: str) -> Refusal:
+    def _too_long(self, asked: Asked, what: str) -> Refusal:
         message = f"{what}, but the model's context has {self.engine.context_length} tokens."
-        return wrong(message, "prompt", "context_length_exceeded")
+        return wrong(message, _prompt_of(asked), "context_length_exceeded")
 
     def _choice(self, asked: Completion | Chat, prompt: list[int], index: int, which: int) -> Choice:
         engine, part = self.engine, self.engine.part
@@ -219,6 +218,10 @@ class Service:
     def _detokenizer(self) -> Any:
         make = self.engine.part("tokenizer", "StreamingDetokenizer")
         return _Shown(make(self.engine.tokenizer, skip_special_tokens=False), self.engine.checkpoint.hidden_ids)
+
+
+def _prompt_of(asked: Asked) -> str:
+    return "messages" if isinstance(asked, Chat) else "prompt"
 
 
 class _Shown:

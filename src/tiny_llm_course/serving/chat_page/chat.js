@@ -11,7 +11,7 @@ let said = [];  // what has been said, as the server wants it
 let asking = null;  // the AbortController of the answer that is coming
 let model = "";
 
-/** The server's key, if it wants one: it is asked for once, and kept as long as this page is open. */
+/** The server's key, if it wants one: it is asked for, and kept as long as this page is open. */
 let key = sessionStorage.getItem("key") ?? "";
 
 function headers() {
@@ -44,7 +44,7 @@ async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ""; ;) {
     const { value, done } = await reader.read();
-    if (done) return;
+    if (done) throw new Error("the server has gone in the middle of it.");
     const parts = (rest + value).split("\n\n");
     rest = parts.pop();
     for (const part of parts) {
@@ -64,13 +64,20 @@ async function refusal(response) {
   }
 }
 
+/** What has gone wrong, in words; a browser says nothing of a server that is not there. */
+function words(error) {
+  return error instanceof TypeError ? "the server does not answer." : error.message;
+}
+
 async function answer() {
+  const talk = said;  // another one may begin before this answer ends
   asking = new AbortController();
   byId("send").disabled = true;
   byId("stop").disabled = false;
   status.textContent = "The model is writing.";
+  byId("talk").setAttribute("aria-busy", "true");  // it is read out when it is whole, and not word by word
   const place = shown("assistant");
-  const begun = performance.now(), chat = said;  // "New chat" begins another one
+  const begun = performance.now();
   let text = "", usage = null, reason = "", first = 0, waiting = false;
   const draw = () => {
     waiting = false;
@@ -79,10 +86,11 @@ async function answer() {
     if (atEnd) scrollTo(0, document.body.scrollHeight);
   };
   try {
-    const wanted = { model, messages: chat, stream: true, stream_options: { include_usage: true }, ...settings() };
+    const wanted = { model, messages: talk, stream: true, stream_options: { include_usage: true }, ...settings() };
     const response = await fetch("/v1/chat/completions", {
       method: "POST", headers: headers(), body: JSON.stringify(wanted), signal: asking.signal,
     });
+    if (response.status === 401) askForKey();
     if (!response.ok) throw new Error(await refusal(response));
     for await (const event of events(response)) {
       if (event.error) throw new Error(event.error.message);
@@ -97,30 +105,46 @@ async function answer() {
     }
     const tokens = usage?.completion_tokens ?? 0, seconds = (performance.now() - begun) / 1000;
     const ended = reason === "length" ? "Stopped at the most tokens" : "Done";
-    status.textContent = `${ended}: ${tokens} tokens in ${seconds.toFixed(1)} s${first ? `, the first after ${Math.round(first - begun)} ms` : ""}.`;
+    const after = first ? `, the first after ${Math.round(first - begun)} ms` : "";
+    status.textContent = `${ended}: ${tokens} tokens in ${seconds.toFixed(1)} s${after}.`;
   } catch (error) {
     if (error.name === "AbortError") status.textContent = "Stopped.";
     else {
       place.parentElement.classList.add("refused");
-      status.textContent = `No answer: ${error.message}`;
+      status.textContent = `${text ? "Broken off" : "No answer"}: ${words(error)}`;
     }
   }
   draw();
-  if (text) chat.push({ role: "assistant", content: text });
+  if (text) talk.push({ role: "assistant", content: text });
   else {
+    const question = talk.pop();  // which may be sent again
+    if (talk === said) {
+      place.parentElement.previousSibling.remove();
+      box.value ||= question.content;
+    }
     place.parentElement.remove();
-    chat.pop();
   }
+  byId("talk").removeAttribute("aria-busy");
   asking = null;
   byId("send").disabled = false;
   byId("stop").disabled = true;
-  box.focus();
+  // Not if somebody has gone on to the settings.
+  if ([document.body, byId("send"), byId("stop")].includes(document.activeElement) && byId("key-form").hidden) box.focus();
+}
+
+function askForKey() {
+  byId("key-form").hidden = false;
+  byId("key").focus();
 }
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   const text = box.value;
   if (asking || !text.trim()) return;
+  if (!model) {
+    begin();
+    return;
+  }
   shown("user").replaceChildren(...markdown(text));
   said.push({ role: "user", content: text });
   box.value = "";
@@ -143,21 +167,34 @@ byId("new").addEventListener("click", () => {
   box.focus();
 });
 
+byId("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  key = byId("key").value.trim();
+  begin();
+});
+
+let watched = false;
+
+/** Ask which model there is: as soon as the page is there, with a new key, and when nobody has answered before. */
 async function begin() {
-  let response = await fetch("/v1/models", { headers: headers() });
-  while (response.status === 401) {
-    key = prompt("This server wants a key:") ?? "";
-    if (!key) break;
-    sessionStorage.setItem("key", key);
-    response = await fetch("/v1/models", { headers: headers() });
-  }
-  if (!response.ok) {
-    status.textContent = await refusal(response);
+  try {
+    const response = await fetch("/v1/models", { headers: headers() });
+    if (response.status === 401) askForKey();
+    if (!response.ok) throw new Error(await refusal(response));
+    model = (await response.json()).data[0].id;
+  } catch (error) {
+    status.textContent = `No model: ${words(error)}`;
     return;
   }
-  model = (await response.json()).data[0].id;
+  sessionStorage.setItem("key", key);
   byId("model").textContent = model;
   document.title = `${model} · tiny-llm`;
-  watchEngine(headers);
+  if (!byId("key-form").hidden) {
+    byId("key-form").hidden = true;
+    byId("key").value = status.textContent = "";
+    box.focus();
+  }
+  if (!watched) watchEngine(headers);
+  watched = true;
 }
 begin();

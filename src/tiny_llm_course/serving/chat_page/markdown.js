@@ -1,6 +1,6 @@
 // Markdown as nodes of the page. What a model writes is never read as HTML: every word of it becomes a text node.
 
-const INLINE = /(`+)(.+?)\1|\*\*(.+?)\*\*|\*([^*\s](?:[^*]*[^*\s])?)\*|\[([^\]]+)\]\((https?:\/\/[^\s)]+)\)/s;
+const INLINE = /(`{1,3})(.+?)\1|\*\*(.+?)\*\*|\*([^*\s](?:[^*]*[^*\s])?)\*|\[([^[\]]+)\]\((https?:\/\/[^\s)]{1,2000})\)/gs;
 
 /** A node of this name with these children. */
 function node(name, ...children) {
@@ -11,21 +11,25 @@ function node(name, ...children) {
 
 /** The nodes of a line: code, strong, emphasis, links to the web, and text. */
 function inline(text) {
-  const found = INLINE.exec(text);
-  if (!found) return text ? [text] : [];
-  const [whole, , code, strong, emphasis, label, address] = found;
-  let made;
-  if (code !== undefined) made = node("code", code);
-  else if (strong !== undefined) made = node("strong", ...inline(strong));
-  else if (emphasis !== undefined) made = node("em", ...inline(emphasis));
-  else {
-    made = node("a", ...inline(label));
-    made.href = address;
-    made.rel = "noopener noreferrer";
-    made.target = "_blank";
+  const nodes = [];
+  let from = 0;
+  for (const found of text.matchAll(INLINE)) {
+    if (found.index > from) nodes.push(text.slice(from, found.index));
+    nodes.push(styled(found));
+    from = found.index + found[0].length;
   }
-  const before = text.slice(0, found.index);
-  return [...(before ? [before] : []), made, ...inline(text.slice(found.index + whole.length))];
+  return from < text.length ? [...nodes, text.slice(from)] : nodes;
+}
+
+function styled([, , code, strong, emphasis, label, address]) {
+  if (code !== undefined) return node("code", code);
+  if (strong !== undefined) return node("strong", ...inline(strong));
+  if (emphasis !== undefined) return node("em", ...inline(emphasis));
+  const link = node("a", ...inline(label));
+  link.href = address;
+  link.rel = "noopener noreferrer";
+  link.target = "_blank";
+  return link;
 }
 
 /** The nodes of a text: paragraphs, headings, lists and blocks of code. One that has no end yet is shown all the same. */
@@ -41,7 +45,9 @@ export function markdown(text) {
       const code = [];
       while (lines.length && !lines[0].trimStart().startsWith(fence[1])) code.push(lines.shift());
       lines.shift();
-      made.push(node("pre", node("code", code.join("\n"))));
+      const block = node("pre", node("code", code.join("\n")));
+      block.tabIndex = 0;  // what is wide is scrolled by keyboard, too
+      made.push(block);
     } else if (heading) {
       made.push(node(`h${Math.min(heading[1].length + 2, 6)}`, ...inline(heading[2])));
     } else if (item) {
