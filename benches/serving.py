@@ -12,6 +12,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,18 +41,20 @@ def main() -> None:
     quick = parser.parse_args().quick
     mx.set_default_device(mx.Device(mx.cpu))
     engines = {mode: load_scheduler(None, True, mode, LIMITS) for mode in ("continuous", "chunked", "paged")}
+    engines["int8"] = load_scheduler(None, True, "paged", replace(LIMITS, int8=True))
     small = Served({mode: engine.scheduler for mode, engine in engines.items()}, engines["paged"].checkpoint.config)
     found: dict[str, Any] = {"date": datetime.date.today().isoformat(), "machine": machine()}
-    found["embedded"] = together(small, 64, 1 if quick else 9) | pages(small, 128, 1 if quick else 9)
+    found["embedded"] = together(small, 128, 1 if quick else 9) | pages(small, 128, 1 if quick else 9)
     found["embedded"] |= beside_a_prompt(small, 128, 1 if quick else 5)
     large = Served(in_shape(), SHAPE)
-    found["shape of Qwen3-0.6B"] = together(large, 4 if quick else 24, 1 if quick else 3)
+    found["shape of Qwen3-0.6B"] = together(large, 8 if quick else 64, 1 if quick else 3)
     found["shape of Qwen3-0.6B"] |= pages(large, 4 if quick else 24, 1 if quick else 5)
     bars = list(against_the_bars(found))
     for row in bars:
         print("{:<72} {:>7} {:>7}  {}".format(*row))
-    for what, figure in found["embedded"].items():
-        print(f"embedded: {what}: {figure:.3g}")
+    for model in ("embedded", "shape of Qwen3-0.6B"):
+        for what, figure in found[model].items():
+            print(f"{model}: {what}: {figure:.3g}")
     if not quick:
         found["bars"] = bars
         RECORD.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -113,13 +116,15 @@ def in_shape() -> dict[str, Any]:
     from tiny_llm_solution.serving.scheduler import Scheduler
 
     config = ModelConfig.from_dict(SHAPE)
-    paged = modes.paged(config, random_weights(), modes.Limits(slots=TOGETHER, budget=LIMITS.budget))
-    return {"paged": paged, "chunked": Scheduler(paged.model, NativeSlots(config, TOGETHER, 1024), plan=paged.plan)}
+    weights, limits = random_weights(), modes.Limits(slots=TOGETHER, budget=LIMITS.budget)
+    paged = modes.paged(config, weights, limits)
+    dense = Scheduler(paged.model, NativeSlots(config, TOGETHER, 1024), plan=paged.plan)
+    return {"paged": paged, "chunked": dense, "int8": modes.paged(config, weights, replace(limits, int8=True))}
 
 
-def in_turns(turns: int, **programs: Callable[[], float]) -> dict[str, list[float]]:
+def in_turns(turns: int, programs: dict[Any, Callable[[], float]]) -> dict[Any, list[float]]:
     """What each program gives, a turn that does not count left out."""
-    taken: dict[str, list[float]] = {name: [] for name in programs}
+    taken: dict[Any, list[float]] = {name: [] for name in programs}
     for turn in range(turns + 1):
         for name, program in programs.items():
             if (figure := program()) and turn:
@@ -128,23 +133,28 @@ def in_turns(turns: int, **programs: Callable[[], float]) -> dict[str, list[floa
 
 
 def together(served: Served, new: int, turns: int) -> dict[str, float]:
-    """Tokens a second of as many requests at once as there are slots, and of one after another."""
-    taken = in_turns(
-        turns,
-        at_once=lambda: served.serve("paged", TOGETHER, TOGETHER, new),
-        one_at_a_time=lambda: served.serve("paged", 1, 2, new),
-    )
-    medians = {f"tokens/s, {name.replace('_', ' ')}": statistics.median(rates) for name, rates in taken.items()}
-    ratios = [a / b for a, b in zip(taken["at_once"], taken["one_at_a_time"], strict=True)]
-    return medians | {"at once, times one at a time": statistics.median(ratios)}
+    """Tokens a second of as many requests at once as there are slots, and of one after another, without rounding x and with."""
+    programs = {
+        (mode, slots): lambda mode=mode, slots=slots: served.serve(mode, slots, max(2, slots), new)
+        for mode in ("paged", "int8")
+        for slots in (TOGETHER, 1)
+    }
+    taken = in_turns(turns, programs)
+    found = {}
+    for mode, how in (("paged", "float32"), ("int8", "8 bits")):
+        rates = {slots: taken[mode, slots] for slots in (TOGETHER, 1)}
+        found[f"tokens/s, {TOGETHER} at once, {how}"] = statistics.median(rates[TOGETHER])
+        found[f"tokens/s, one at a time, {how}"] = statistics.median(rates[1])
+        ratios = [a / b for a, b in zip(rates[TOGETHER], rates[1], strict=True)]
+        found[f"{TOGETHER} at once, times one at a time, {how}"] = statistics.median(ratios)
+    return found
 
 
 def pages(served: Served, new: int, turns: int) -> dict[str, float]:
     """The time of one request over pages, beside that over memory in one piece."""
-    taken = in_turns(
-        turns, paged=lambda: served.serve("paged", 1, 1, new), dense=lambda: served.serve("chunked", 1, 1, new)
-    )
-    ratios = [dense / paged for paged, dense in zip(taken["paged"], taken["dense"], strict=True)]
+    modes = ("paged", "chunked")
+    taken = in_turns(turns, {mode: lambda mode=mode: served.serve(mode, 1, 1, new) for mode in modes})
+    ratios = [dense / paged for paged, dense in zip(taken["paged"], taken["chunked"], strict=True)]
     return {"seconds over pages, times those without": statistics.median(ratios)}
 
 
@@ -174,8 +184,10 @@ def beside_a_prompt(served: Served, new: int, turns: int) -> dict[str, float]:
 def against_the_bars(found: dict[str, Any]) -> Any:
     """What was asked for beside what it is: rows of name, bar, figure and verdict."""
     for model, what, sign, bar in (
-        ("embedded", "at once, times one at a time", ">=", 4.0),
-        ("shape of Qwen3-0.6B", "at once, times one at a time", ">=", 2.0),
+        ("embedded", f"{TOGETHER} at once, times one at a time, float32", ">=", 4.0),
+        ("embedded", f"{TOGETHER} at once, times one at a time, 8 bits", ">=", 4.0),
+        ("shape of Qwen3-0.6B", f"{TOGETHER} at once, times one at a time, float32", ">=", 2.0),
+        ("shape of Qwen3-0.6B", f"{TOGETHER} at once, times one at a time, 8 bits", ">=", 2.0),
         ("embedded", "seconds over pages, times those without", "<=", 1.1),
         ("shape of Qwen3-0.6B", "seconds over pages, times those without", "<=", 1.1),
         ("embedded", "TPOT, prompt in chunks, times that without one", "<=", 2.0),

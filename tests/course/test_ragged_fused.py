@@ -137,10 +137,39 @@ def test_a_step_that_asks_for_nothing_has_read_all_the_same():
     assert close(last, given.fused([chunk(one, 0, one.prompt, 1)], memory))
 
 
-def test_eight_bits_are_for_a_token_that_is_alone():
+def test_eight_bits_are_close_and_each_token_is_rounded_by_itself():
     given = Given(QWEN3, int8=True)
     expected = play(given.plain(), given.dense())
-    assert close(play(given.fused, given.paged()), expected)  # no step of these has one token
+    together = play(given.fused, given.paged())
+    assert close(together, expected, 0.1) and not close(together, expected)
+    request, chunk = part("serving.request", "Request"), part("serving.request", "Chunk")
+    memory, requests = given.paged(), [request(tokens(12, seed), 1) for seed in range(11)]
+
+    def step(these):
+        chunks = [chunk(each, each.read, each.prompt[each.read : each.read + 1], 1) for each in these]
+        for each in chunks:
+            assert memory.reserve(each.request, 1)
+        logits = given.fused(chunks, memory)
+        for each in these:
+            each.read += 1
+        return logits
+
+    for each in requests:
+        assert memory.begin(each)
+    many = mx.stack([step(requests) for _ in range(12)])  # eight of them and three
+    for each in requests:
+        memory.shorten(each, 0)
+        each.read = 0
+    for i, each in enumerate(requests):
+        alone = mx.concatenate([step([each]) for _ in range(12)])
+        assert mx.array_equal(alone, many[:, i])  # to the last bit
+
+
+def test_eight_bits_without_kernels_are_refused():
+    given = Given(QWEN3)
+    limits = part("serving.modes", "Limits")(int8=True, fused=False)
+    with pytest.raises(ValueError, match="^int8 needs kernels"):
+        part("serving.modes", "paged")(given.config, given.weights, limits)
 
 
 def test_what_it_refuses_is_said_in_one_line():

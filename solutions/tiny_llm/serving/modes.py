@@ -42,15 +42,19 @@ class Limits:
     draft: tuple[ModelConfig, Weights] | None = None  # a small model that drafts; None looks drafts up in the text
     drafted: int = 4  # tokens that are drafted at a time
     fused: bool = True  # whether the kernels in C++ may be used, which must be built then
+    int8: bool = False  # whether the fused model may round activations to 8 bits: less exact, and faster
 
 
 class _Engine:
     """A model, and the memories that it reads: fused where the kernels are built and the matrices fit them."""
 
     def __init__(self, config: ModelConfig, weights: Weights, limits: Limits) -> None:
-        self.config, self.limits, self.model = config, limits, _fused(config, weights) if limits.fused else None
+        self.config, self.limits = config, limits
+        self.model = _fused(config, weights, limits.int8) if limits.fused else None
         self.fused = self.model is not None
         self.dtype = weights["model.norm.weight"].dtype
+        if limits.int8 and not self.fused:
+            raise ValueError("int8 needs kernels that are built, and matrices that are quantized to 4 bits")
         if self.model is None:
             packed = "model.embed_tokens.scales" in weights
             self.model = RaggedModel(config, weights, Quantized.like(config, weights) if packed else DENSE)
@@ -84,10 +88,10 @@ class _Engine:
         return Scheduler(self.model, memory, slots=self.limits.slots, budget=self.limits.budget, **parts)
 
 
-def _fused(config: ModelConfig, weights: Weights) -> Model | None:
+def _fused(config: ModelConfig, weights: Weights, int8: bool) -> Model | None:
     """The fused model; None where there are no kernels, or none for these matrices."""
     try:
-        return RaggedFusedModel(config, weights)
+        return RaggedFusedModel(config, weights, int8)
     except (ImportError, ValueError):
         return None
 
@@ -102,7 +106,7 @@ def static(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
 
     Raises:
         KeyError: a weight is missing.
-        ValueError: the memory has not room for one page.
+        ValueError: the memory has not room for one page, or the model none for 8 bits.
     """
     engine = _Engine(config, weights, limits)
     return engine.scheduler(engine.slots(), plan=whole_prompts, static=True)

@@ -12,6 +12,8 @@ void matmul(const float* x, const uint32_t* packed, const void* scales, const vo
             int outputs, int inputs, int group_size, int scale_type);
 void matvec_int8(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y, int outputs,
                  int inputs, int group_size, int scale_type);
+void matvecs_int8(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y, int tokens,
+                  int outputs, int inputs, int group_size, int scale_type);
 void attend(const float* queries, const float* keys, const float* values, float* attended, int heads, int dims,
             int length, float scale);
 void paged_attend(const float* queries, const float* keys, const float* values, const int* table, float* attended,

@@ -104,16 +104,21 @@ inline float prepare_scales(const void* scales, const void* biases, int scale_ty
   return scale_type == 0 ? of(Float32{}) : scale_type == 1 ? of(Float16{}) : of(BFloat16{});
 }
 
-/// The scales of one block, each in the lanes of its words: a group may be shorter than a block.
-inline Floats scales_of_block(const float* scales, int block, int group_size) {
-  if (group_size >= BLOCK) return all(scales[block >> group_size / BLOCK / 2]);  // a group has 1, 2 or 4 blocks
-  const int parts = BLOCK / group_size;
+/// The scales of one block that has PARTS groups, each in the lanes of its words.
+template <int PARTS>
+inline Floats scales_of_parts(const float* scales) {
   Ints lanes;
   for (int lane = 0; lane < LANES; ++lane) lanes[lane] = lane;
-  scales += block * parts;
   Floats spread = all(scales[0]);
-  for (int part = 1; part < parts; ++part) spread = lanes < part * (LANES / parts) ? spread : all(scales[part]);
+  for (int part = 1; part < PARTS; ++part) spread = lanes < part * (LANES / PARTS) ? spread : all(scales[part]);
   return spread;
+}
+
+/// The scales of one block, whose groups may be shorter than it is: they have 32, 64 or 128 weights.
+inline Floats scales_of_block(const float* scales, int block, int group_size) {
+  if (group_size >= BLOCK) return all(scales[block >> group_size / BLOCK / 2]);  // a group has 1, 2 or 4 blocks
+  if (group_size == BLOCK / 2) return scales_of_parts<2>(scales + 2 * block);
+  return scales_of_parts<4>(scales + 4 * block);
 }
 
 /// The words of one block: `left` of them, if that is less than LANES, and zeros.

@@ -90,7 +90,7 @@ class RaggedFusedModel:
         Args:
             config: the model's measures.
             weights: by the names of a checkpoint.
-            int8: whether the activations of a token that is alone in its step may be rounded to 8 bits.
+            int8: whether the activations may be rounded to 8 bits, each token's by itself.
 
         Raises:
             KeyError: a weight is missing.

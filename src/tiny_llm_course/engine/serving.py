@@ -23,6 +23,7 @@ class Limits:
     memory: int | None = None  # bytes of keys and values
     page: int | None = None  # tokens in a page
     drafted: int | None = None  # tokens that are drafted at a time
+    int8: bool | None = None  # whether activations may be rounded to 8 bits
 
 
 class ServingEngine(Package):

@@ -12,6 +12,12 @@
 static bool are_few(int rows, int inputs) { return rows <= 4 || (rows <= 8 && inputs >= 1024); }
 
 void multiply(const Matrix& w, const float* x, float* y, int rows, Ways ways) {
+  if (ways.int8 && ways.few) {  // also one row: what a token gives must not depend on who else is there
+    for (int64_t r = 0; r < rows; r += 8)
+      matvecs_int8(x + r * w.inputs, w.packed, w.scales, w.biases, y + r * w.outputs, std::min<int>(8, rows - r),
+                   w.outputs, w.inputs, w.group_size, w.scale_type);
+    return;
+  }
   if (rows == 1)
     return (ways.int8 ? matvec_int8 : matvec_threads)(x, w.packed, w.scales, w.biases, y, w.outputs, w.inputs,
                                                       w.group_size, w.scale_type);

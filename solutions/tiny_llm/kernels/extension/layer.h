@@ -14,7 +14,7 @@ struct Matrix {
 
 /// How rows of x may be multiplied.
 struct Ways {
-  bool int8 = false;  // one row in 8 bits
+  bool int8 = false;  // one row in 8 bits; all of them, each by itself, where few are multiplied
   bool few = false;   // a few rows by `matvecs`: week 2's engine, which reads one text, does without
 };
 
