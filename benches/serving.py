@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,9 +134,9 @@ def in_turns(turns: int, programs: dict[Any, Callable[[], float]]) -> dict[Any, 
 
 
 def together(served: Served, new: int, turns: int) -> dict[str, float]:
-    """Tokens a second of as many requests at once as there are slots, and of one after another, without rounding x and with."""
-    programs = {
-        (mode, slots): lambda mode=mode, slots=slots: served.serve(mode, slots, max(2, slots), new)
+    """Tokens a second of as many requests at once as there are slots, and of one after another, both ways."""
+    programs: dict[Any, Callable[[], float]] = {
+        (mode, slots): partial(served.serve, mode, slots, max(2, slots), new)
         for mode in ("paged", "int8")
         for slots in (TOGETHER, 1)
     }
@@ -153,7 +154,7 @@ def together(served: Served, new: int, turns: int) -> dict[str, float]:
 def pages(served: Served, new: int, turns: int) -> dict[str, float]:
     """The time of one request over pages, beside that over memory in one piece."""
     modes = ("paged", "chunked")
-    taken = in_turns(turns, {mode: lambda mode=mode: served.serve(mode, 1, 1, new) for mode in modes})
+    taken = in_turns(turns, {mode: partial(served.serve, mode, 1, 1, new) for mode in modes})
     ratios = [dense / paged for paged, dense in zip(taken["paged"], taken["chunked"], strict=True)]
     return {"seconds over pages, times those without": statistics.median(ratios)}
 

@@ -141,7 +141,8 @@ def test_eight_bits_are_close_and_each_token_is_rounded_by_itself():
     given = Given(QWEN3, int8=True)
     expected = play(given.plain(), given.dense())
     together = play(given.fused, given.paged())
-    assert close(together, expected, 0.1) and not close(together, expected)
+    assert close(together, expected, 0.1)
+    assert not close(together, expected)
     request, chunk = part("serving.request", "Request"), part("serving.request", "Chunk")
     memory, requests = given.paged(), [request(tokens(12, seed), 1) for seed in range(11)]
 
@@ -168,7 +169,7 @@ def test_eight_bits_are_close_and_each_token_is_rounded_by_itself():
 def test_eight_bits_without_kernels_are_refused():
     given = Given(QWEN3)
     limits = part("serving.modes", "Limits")(int8=True, fused=False)
-    with pytest.raises(ValueError, match="^int8 needs kernels"):
+    with pytest.raises(ValueError, match=r"^int8 needs kernels"):
         part("serving.modes", "paged")(given.config, given.weights, limits)
 
 

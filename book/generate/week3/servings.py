@@ -1,4 +1,4 @@
-"""The week as one picture, from its record: what each way to serve makes of the same requests, and how long they wait."""
+"""The week as one picture, from its record: what each way to serve makes of the same requests, and when."""
 
 import datetime
 import json
@@ -18,8 +18,8 @@ def generated_parts(course: Course) -> Parts:
     load = found["load"]
     caption = (
         f"The same {load['requests']} requests, half of which begin alike: {load['read']:,} tokens to read and "
-        f"{load['written']:,} to write. Above, all come at once. Below, they come by chance, {load['rate']:.0f} a second, "
-        "and one of twenty waits longer than the bar says."
+        f"{load['written']:,} to write. Above, all come at once. Below, they come by chance, {load['rate']:.0f} a "
+        "second, and one of twenty waits longer than the bar says."
     )
     figure = canvas_of(found).figure("servings-3", TITLE, about(found), caption)
     rows = [f"| {row['name']} | {row['about']} |" for row in found["rows"]]

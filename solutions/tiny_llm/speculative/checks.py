@@ -32,8 +32,8 @@ def check_accept(accept: Accept) -> None:
         rows = mx.array([[0.5, 0.5], [0.0, 1.0]]), mx.array([[0.5, 0.5625]])
         assert tuple(accept(*rows, [1], [0.9375, number])) == (0, token), "nothing is left, and it is not the target's"
     two, three = mx.full((2, 4), 0.25), mx.full((3, 4), 0.25)
-    for target, draft, draws in ((two, two, 3), (mx.full((4, 4), 0.25), two, 3), (three, two, 2), (three, two, 4)):
-        _is_refused(accept, target, draft, [0.25] * draws)
+    for p, q, draws in ((two, two, 3), (mx.full((4, 4), 0.25), two, 3), (three, two, 2), (three, two, 4)):
+        _is_refused(accept, p, q, [0.25] * draws)
     for shape in ((1, 4), (3, 4), (2, 3)):
         _is_refused(accept, three, mx.full(shape, 0.25), [0.25] * 3)
 

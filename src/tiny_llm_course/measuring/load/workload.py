@@ -9,7 +9,7 @@ from ...engine.serving import ServingEngine
 
 SHARED = 192  # tokens of a prefix that half of the requests begin with
 OWN = (8, 64)  # tokens of a prompt that nobody shares: from, to
-WRITTEN = (16, 64)  # tokens of an answer
+WRITTEN = (4, 64, 256)  # tokens of an answer: at least, on average, at most; most are short and a few are long
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +39,7 @@ def arrivals(serving: ServingEngine, load: Load) -> list[Arrival]:
     draw = random.Random(load.seed)
     with serving.learners_code():
         text = serving.tokenizer.encode("\n\n".join(shipped_stories()))
-    most = min(serving.context_length, 1 << 20) - WRITTEN[1] - OWN[1]
+    most = min(serving.context_length, 1 << 20) - WRITTEN[2] - OWN[1]
     shared = text[: min(load.shared, most, len(text) // 2)]
     found, now = [], 0.0
     for number in range(load.requests):
@@ -47,10 +47,15 @@ def arrivals(serving: ServingEngine, load: Load) -> list[Arrival]:
         begin = draw.randrange(len(shared), max(len(shared) + 1, len(text) - count))
         own = text[begin : begin + count] or text[:1]
         prompt = [*shared, *own] if number % 2 else own
-        found.append(Arrival(now, tuple(prompt), draw.randint(*WRITTEN)))
+        found.append(Arrival(now, tuple(prompt), _written(draw)))
         if load.rate:
             now += draw.expovariate(load.rate)
     return found
+
+
+def _written(draw: random.Random) -> int:
+    least, mean, most = WRITTEN
+    return min(most, least + round(draw.expovariate(1 / (mean - least))))
 
 
 def tokens_of(found: Sequence[Arrival]) -> tuple[int, int]:
