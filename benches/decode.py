@@ -144,7 +144,7 @@ def against_the_bars(found: dict[str, Any]) -> Any:
     """What was asked for beside what it is: rows of name, bar, figure and verdict."""
     rows, embedded = found["tokens/s"], found["embedded"]
     int8, floats = (next(rows[title] for title in rows if words in title) for words in ("8-bit", "float32 act"))
-    llama = next((rows[title] for title in rows if title.startswith("llama.cpp")), recorded())
+    llama = next((rows[title] for title in rows if title.startswith("llama.cpp")), None) or recorded()
     mlx_lm = next((rows[title] for title in rows if title.startswith("mlx-lm")), None)
 
     def row(what: str, bar: float, figure: float, least: bool = True) -> tuple[str, str, str, str]:
