@@ -154,6 +154,15 @@ def test_usage_in_a_stream(client):
     assert last.usage == talk(client).usage
 
 
+def test_usage_in_every_piece_as_guidellm_asks_for_it(client):
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    *chunks, last = talk(client, stream=True, stream_options=options, extra_body={"ignore_eos": True})
+    written = [chunk.usage.completion_tokens for chunk in chunks]
+    assert written == sorted(written)
+    assert written[0] > 0
+    assert last.usage.completion_tokens == written[-1]
+
+
 def test_stop_strings_never_show(client):
     text = story(client).choices[0].text
     stop = text[20:26]

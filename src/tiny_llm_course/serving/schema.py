@@ -51,6 +51,7 @@ class StreamOptions(_Strict):
 
     include_usage: bool = False
     include_obfuscation: bool = False  # pads events; nothing is padded here
+    continuous_usage_stats: bool = False  # usage so far in every piece; vLLM's, which benchmarks ask for
 
 
 class Asked(_Strict):
@@ -120,6 +121,11 @@ class Asked(_Strict):
     def with_usage(self) -> bool:
         """Whether a stream ends with usage."""
         return bool(self.stream_options and self.stream_options.include_usage)
+
+    @property
+    def usage_so_far(self) -> bool:
+        """Whether each piece of a stream has it, too."""
+        return bool(self.stream_options and self.stream_options.continuous_usage_stats)
 
 
 class Completion(Asked):

@@ -49,8 +49,10 @@ class Shapes:
         return self._chunk([]) | {"usage": self._usage()}
 
     def _chunk(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
-        usage = {"usage": None} if self._asked.with_usage else {}
-        return {**self._head, "object": self._object(".chunk"), "choices": choices, **usage}
+        answer = {**self._head, "object": self._object(".chunk"), "choices": choices}
+        if self._asked.with_usage or self._asked.usage_so_far:
+            answer["usage"] = self._usage() if self._asked.usage_so_far else None
+        return answer
 
     def _object(self, what: str) -> str:
         return f"chat.completion{what}" if self._chat else "text_completion"
