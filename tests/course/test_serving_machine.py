@@ -6,6 +6,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.course.serving_machine import Machine
 from tiny_llm_solution.paged.memory import PagedMemory
 from tiny_llm_solution.prefix.memory import PrefixMemory
+from tiny_llm_solution.serving.queue import FairQueue
 from tiny_llm_solution.serving.scheduler import Scheduler
 
 PLAYED = settings(
@@ -22,15 +23,16 @@ FOUND = settings(PLAYED, phases=[Phase.generate])
 MEMORIES = {"paged": PagedMemory, "prefix": PrefixMemory}
 
 
-def machine(make, scheduler=Scheduler):
+def machine(make, scheduler=Scheduler, queue=None):
     """A machine of its own, whose counts begin at 0."""
-    return type("Played", (Machine,), {"make": make, "make_scheduler": scheduler, "steps": type(Machine.steps)()})
+    parts = {"make": make, "make_scheduler": scheduler, "make_queue": queue, "steps": type(Machine.steps)()}
+    return type("Played", (Machine,), parts)
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_any_requests_at_once_are_as_each_alone(memory):
+@pytest.mark.parametrize(("memory", "queue"), [("paged", None), ("prefix", None), ("prefix", FairQueue)])
+def test_any_requests_at_once_are_as_each_alone(memory, queue):
     """And in 10,000 steps no page is lost, none is shared by accident, and nobody starves."""
-    played = machine(MEMORIES[memory])
+    played = machine(MEMORIES[memory], queue=queue)
     run_state_machine_as_test(played, settings=PLAYED)
     assert played.steps["steps"] >= 10_000
     assert all(played.steps[name] >= 200 for name in ("requests", "preemptions", "cancelled", "failures"))
