@@ -738,6 +738,12 @@ def test_task_5_step_memory_is_full():
     plays(asked(3, 2, 2, 1), ["AB", "AB", "AC", "CD"], "4 requests of 3, 2, 2, 1 tokens, memory for 2", room=2)
 
 
+def test_task_5_step_waits_where_it_was():
+    """For whom memory has no room, that stays the next one, however many steps it takes."""
+    expected = ["AB", "AB", "AB", "BC", "CD", "DE"]
+    plays(asked(3, 4, 2, 2, 1), expected, "5 requests of 3, 4, 2, 2, 1 tokens, memory for 2", room=2)
+
+
 def test_task_5_step_late_ones():
     """Who comes while others run is read with them."""
     case = "3 requests of 4, 2, 2 tokens, which come before steps 0, 1 and 3"
@@ -805,6 +811,14 @@ def test_task_5_step_stop():
         same_ids(told[number], expected, f"what the stop of {chr(65 + number)} is told; {case}")
         if requests[number].finished != "stop":
             fail(Kind.VALUES, "wrong `finished`", case, "expected  stop", f"got       {requests[number].finished}")
+
+
+def test_task_5_step_stop_is_told_the_last_token():
+    """Also that which is the last of max_tokens: whoever turns tokens into text hears of them through `stop`."""
+    case, told = "prompt [3], 2 tokens, which count up, and a stop that never stops", []
+    requests = [request.Request([3], 2, stop=told.append)]
+    serving(requests, case, follow=count_up)
+    same_ids(told, [4, 5], f"what stop is told; {case}")
 
 
 def test_task_5_step_begun_anew():
@@ -927,9 +941,10 @@ def test_task_5_step_cancelled_meanwhile():
         requests[0].stop, requests[2].stop = of_a, of_c
         for one in requests:
             made.submit(one)
-        for _ in range(6):
-            made.step()
+        steps = [made.step() for _ in range(6)]
     left_empty(made, case)
+    counts = [len(step.new) for step in steps]
+    same_ids(counts, [len(step.chunks) for step in steps], f"how many lists `new` has, one for each chunk; {case}")
     same_ids([len(one.output) for one in requests], [4, 1, 2, 4], f"how many tokens each has; {case}")
     told = [one.finished for one in requests]
     same_pieces(told, ["length", "cancelled", "cancelled", "length"], f"`finished`; {case}")

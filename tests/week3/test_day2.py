@@ -48,6 +48,7 @@ NAMES = {
     "one that has read again": ([WRITERS[0], (6, 5, 9), (6, 0, 0)], 6),
     "a budget that fits": ([WRITERS[0], (7, 0, 0)], 8),
     "a budget of one": ([(5, 0, 0), WRITERS[0]], 1),
+    "more writers of equal output than tokens": ([(5, 3, 7), (3, 3, 5), (9, 3, 11)], 2),
     "more writers than tokens": ([(5, 4, 8), (3, 2, 4), (9, 0, 0), (2, 7, 8), (3, 2, 4)], 2),
 }
 

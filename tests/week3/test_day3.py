@@ -62,7 +62,7 @@ def pool_plays(pages, *script):
 
 def test_task_1_pool_takes_the_lowest():
     """Also of those that have come back, in whatever order."""
-    pool_plays(6, ("take", 2), ("take", 3), ("drop", [3, 0, 2]), ("take", 2), ("take", 2), ("take", 0))
+    pool_plays(6, ("take", 2), ("take", 0), ("take", 3), ("drop", [3, 0, 2]), ("take", 2), ("take", 2), ("take", 0))
 
 
 def test_task_1_pool_gives_all_or_nothing():
@@ -77,6 +77,7 @@ def test_task_1_pool_shares():
 
 def test_task_1_pool_counts_twice_what_stands_there_twice():
     pool_plays(3, ("take", 2), ("hold", [1, 1]), ("drop", [1, 1]), ("drop", [1]), ("take", 2))
+    pool_plays(4, ("take", 3), ("hold", [1]), ("drop", [1, 0, 1]), ("take", 2), ("take", 1))
 
 
 def test_task_1_pool_refuses_to_drop_what_nobody_holds():
@@ -106,10 +107,10 @@ def test_task_1_pool_says_what_is_wrong():
     except ValueError as error:
         if (kind := type(error).__name__) != "OutOfPages":
             fail(Kind.NO_ERROR, f"raised {kind}, expected OutOfPages", case)
-    with raises_value_error("5 pages, take(3), drop([4])", "4"):
-        one.drop([4])
-    with raises_value_error("5 pages, take(3), hold([4])", "4"):
-        one.hold([4])
+    with raises_value_error("5 pages, take(3), drop([0, 4])", "4"):
+        one.drop([0, 4])
+    with raises_value_error("5 pages, take(3), hold([0, 4])", "4"):
+        one.hold([0, 4])
     same_number(one.pages, 5, "pages", "5 pages, take(3)")
 
 
@@ -199,7 +200,7 @@ def test_task_2_sizes_in_float32_where_nothing_is_said():
     same_number(found.token_bytes, 2 * 2 * 3 * 8 * 4, "token_bytes", f"{config_words(config_of())}, page 2")
 
 
-@pytest.mark.parametrize("lengths", [[], [4], [4, 8, 12], [3], [1, 1, 1], [9, 4, 7]], ids=str)
+@pytest.mark.parametrize("lengths", [[], [4], [4, 8, 12], [3], [1, 1, 1], [9, 4, 7], [0, 5]], ids=str)
 def test_task_2_sizes_waste(lengths):
     """Of each request by itself; a last page that is full wastes nothing."""
     sizes_agree(config_of(), 4, mx.float16, lengths, 12, ())
@@ -216,7 +217,7 @@ def test_task_2_sizes_refuses_what_does_not_fit():
 
 
 @property_test
-@given(page=st.integers(1, 9), lengths=st.lists(st.integers(1, 40), max_size=6), layers=st.integers(1, 4))
+@given(page=st.integers(1, 9), lengths=st.lists(st.integers(0, 40), max_size=6), layers=st.integers(1, 4))
 def test_task_2_sizes_any(page, lengths, layers):
     sizes_agree(config_of(num_hidden_layers=layers), page, mx.bfloat16, lengths, 40, (1, 3.2))
 
@@ -249,6 +250,12 @@ def test_task_3_memory_lets_in_whom_there_is_room_for():
     """Pages for all tokens, and one that stays free for each request that is here."""
     memory_plays(4, 7, *begun("a", 5), *begun("b", 8), *begun("c", 5), *begun("d", 1), *begun("e", 4), ("release", "a"))
     memory_plays(4, 2, *begun("a", 8), *begun("b", 1), ("release", "a"), ("begin", "b"))
+
+
+def test_task_3_memory_refuses_and_changes_nothing():
+    """Not even how much the request says that it has read."""
+    script = (*begun("a", 5), ("request", "b", 3), ("read", "b", 2), ("begin", "b"), ("release", "a"), ("begin", "b"))
+    memory_plays(4, 2, *script)
 
 
 def test_task_3_memory_alone_it_may_have_all():

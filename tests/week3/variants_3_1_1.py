@@ -145,6 +145,21 @@ known.change(
     question="Three tokens are in memory, and one comes. Which of the four may it see?",
 )
 known.change(
+    "new-tokens-alone",
+    (
+        """
+        seen = scaled_dot_product_attention_grouped(q, keys, values, mask="causal")
+        """,
+        """
+        if len(chunk.tokens) > 1:
+            keys, values = k, v
+        seen = scaled_dot_product_attention_grouped(q, keys, values, mask="causal")
+        """,
+    ),
+    fact="a chunk of several tokens sees those tokens alone, and nothing that was read before",
+    question="The second half of a prompt comes. Which tokens stand before its first?",
+)
+known.change(
     "mask-for-prompts-alone",
     ('mask="causal"', 'mask="causal" if chunk.start == 0 else None'),
     fact="only chunks that begin a text are masked",

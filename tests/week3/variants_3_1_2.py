@@ -114,6 +114,17 @@ def ragged_refuses(program):
     return mx.array(found)
 
 
+@known.probe()
+def ragged_takes_many(program):
+    """Each of three requests is short enough, and all of them together are not."""
+    model, memory = random_model(QWEN3, 14, max_position_embeddings=6), DenseMemory(2)
+    made, chunks = program(ModelConfig.from_dict(model.config), model.weights), []
+    for length in (4, 1, 3):
+        memory.begin(one := request.Request([3] * length, 1))
+        chunks.append(request.Chunk(one, 0, [3] * length, 1))
+    return made(chunks, memory)
+
+
 @known.sized("a token of each of 4 requests, the model that comes with the course, float32")
 def sized(program):
     checkpoint = embedded_model()
@@ -330,6 +341,12 @@ known.change(
     ("> self.longest:", ">= self.longest:"),
     fact="a request with as many tokens as max_position_embeddings is refused",
     question="At which position does the last of six tokens stand?",
+)
+known.change(
+    "refused-by-the-sum",
+    ("max(chunk.end for chunk in chunks)", "sum(chunk.end for chunk in chunks)"),
+    fact="the tokens of all requests together are compared with max_position_embeddings",
+    question="Eight requests of 600 tokens, and a model that takes 4,096. Is one of them too long?",
 )
 known.change(
     "refused-by-the-first",

@@ -60,6 +60,14 @@ def rows_penalized(program):
 
 
 @known.probe()
+def rows_penalized_and_drawn(program):
+    """Most tokens are used: some rows draw of all that the penalty leaves, some of the two likeliest."""
+    own = {"temp": 0.5, "repetition_penalty": 50.0}
+    rows = [({**own, "top_k": 2 * (number % 2), "seed": number}, 8, 4, True) for number in range(6)]
+    return tuple(each for seed in (20, 21) for each in run(program, seed, *rows, size=17))
+
+
+@known.probe()
 def rows_drawn(program):
     rows = [({"temp": 1.0, "seed": number}, 2, 3 + number, True) for number in range(6)]
     return run(program, 8, *rows)
@@ -115,6 +123,8 @@ def sized(program):
     chunks = [Chunk(Request([1], 9), 0, [1], 1) for _ in range(8)]
     return lambda: [program(logits, chunks) for _ in range(4)]
 
+
+PENALIZED = "logits = penalized(logits.astype(mx.float32), rows)"
 
 known.change(
     "dealt-to-the-first",
@@ -218,6 +228,27 @@ known.change(
     ("penalized(logits.astype(mx.float32), rows)", "logits.astype(mx.float32)"),
     fact="nothing is done against repetition",
     question="Which of the given functions do you not use?",
+)
+known.change(
+    "penalty-not-for-the-likeliest",
+    (PENALIZED, f"plain = logits.astype(mx.float32)\n{PENALIZED}"),
+    ("chosen = mx.argmax(logits, axis=-1)", "chosen = mx.argmax(plain, axis=-1)"),
+    fact="only rows that draw are penalized, and not those that take the likeliest token",
+    question="A request asks for temp 0 and for a penalty. Which of the two is done?",
+)
+known.change(
+    "penalty-not-for-who-draws",
+    (PENALIZED, f"plain = logits.astype(mx.float32)\n{PENALIZED}"),
+    ("filtered(logits, params)", "filtered(plain, params)"),
+    fact="only rows that take the likeliest token are penalized, and not those that draw",
+    question="A request asks for temp 1 and for a penalty. Which of the two is done?",
+)
+known.change(
+    "penalty-after-the-filters",
+    (PENALIZED, f"plain = logits.astype(mx.float32)\n{PENALIZED}"),
+    ("filtered(logits, params)", "penalized(filtered(plain, params), rows)"),
+    fact="the penalty comes after temperature and filters, where a row draws",
+    question="top_k is 2, and the two likeliest tokens are used already. Which two may be drawn?",
 )
 known.change(
     "penalty-for-all",

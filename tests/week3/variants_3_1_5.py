@@ -75,6 +75,12 @@ def step_little_memory(program):
 
 
 @known.probe()
+def step_little_memory_for_many(program):
+    """Three wait for several steps, in which memory has no room."""
+    return run(program, simple(3, 4, 2, 2, 1), 9, room=2)
+
+
+@known.probe()
 def step_eos(program):
     """The tokens count up from the prompt's, and 9 or 6 ends a text."""
     return run(program, simple(9, 9, 9, prompt=1, eos_ids=(9, 6)), 7, follow=count_up)
@@ -499,6 +505,102 @@ known.change(
     ("if request.stop and request.stop(token):", "if False:"),
     fact="`stop` is not asked",
     question="Who else may say that a text ends?",
+)
+known.change(
+    "length-before-stop",
+    (
+        """
+        if request.stop and request.stop(token):
+            return tokens[: count + 1], "stop"
+        if len(request.output) >= request.max_tokens:
+            return tokens[: count + 1], "length"
+        """,
+        """
+        if len(request.output) >= request.max_tokens:
+            return tokens[: count + 1], "length"
+        if request.stop and request.stop(token):
+            return tokens[: count + 1], "stop"
+        """,
+    ),
+    fact="`stop` is not told the last token of max_tokens",
+    question="A server hears of each token through `stop`. What is missing at the end of its text?",
+)
+known.change(
+    "stop-told-of-eos",
+    (
+        """
+        if request.finished or token in request.eos_ids:
+            return tokens[:count], "stop"
+        request.output.append(token)
+        if request.stop and request.stop(token):
+            return tokens[: count + 1], "stop"
+        """,
+        """
+        ended = request.stop and request.stop(token)
+        if request.finished or token in request.eos_ids:
+            return tokens[:count], "stop"
+        request.output.append(token)
+        if ended:
+            return tokens[: count + 1], "stop"
+        """,
+    ),
+    fact="`stop` is told a token of eos_ids, too, before it is known to be one",
+    question="A token of eos_ids is no part of the text. Who should hear of it?",
+)
+known.change(
+    "removed-before-begun",
+    (
+        """
+        if not self.memory.begin(request):
+            break
+        self.waiting.remove(request)
+        """,
+        """
+        self.waiting.remove(request)
+        if not self.memory.begin(request):
+            self.waiting.add(request)
+            break
+        """,
+    ),
+    fact="a request for which memory has no room leaves the queue, and comes in again behind all others",
+    question="The next one cannot be let in yet. Which place in the queue has it in the next step?",
+)
+known.change(
+    "new-lacks-who-was-cancelled",
+    (
+        """
+        step.new.append(new)
+        if request.finished:  # somebody has cancelled it meanwhile, and its memory is gone
+            continue
+        """,
+        """
+        if request.finished:  # somebody has cancelled it meanwhile, and its memory is gone
+            continue
+        step.new.append(new)
+        """,
+    ),
+    fact="`new` has no list for a chunk whose request was cancelled in the step",
+    question="Three chunks were read, and `new` has two lists. Which of the chunks has none?",
+)
+known.change(
+    "last-step-not-charged",
+    (
+        """
+        self.waiting.charge(request, len(chunk.tokens))
+        if reason:
+            self._leave(request, reason)
+            step.finished.append(request)
+        """,
+        """
+        if reason:
+            self._leave(request, reason)
+            step.finished.append(request)
+        else:
+            self.waiting.charge(request, len(chunk.tokens))
+        """,
+    ),
+    fact="the step in which a request ends is not charged",
+    question="A prompt of 1,000 tokens is read, and its only token is written. What has its user had?",
 )
 known.change(
     "stop-token-left-out",

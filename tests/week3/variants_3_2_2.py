@@ -153,6 +153,30 @@ def fair_new_while_one_is_let_in(program):
 
 
 @known.probe()
+def fair_back_with_less(program):
+    """Bob has had two tokens and comes back when Ann, of whom something waits, has had more."""
+    return played(
+        program, ("come", "bob", 2), IN, ("read", 0, 2), ("finish", 0), *[("come", "ann", 8)] * 2, IN, ("read", 1, 8),
+        ("finish", 1), *[("come", "bob", 3)] * 3, *[IN] * 4,
+    )  # fmt: skip
+
+
+@known.probe()
+def fair_back_to_an_empty_queue(program):
+    """Bob is new when nobody waits; Cleo has had little, and Ann was the last to leave."""
+    return played(
+        program, ("come", "cleo", 1), IN, ("read", 0, 1), ("finish", 0), ("come", "ann", 8), IN, ("read", 1, 8),
+        ("finish", 1), ("come", "bob", 3), ("come", "ann", 2), IN, IN,
+    )  # fmt: skip
+
+
+@known.probe()
+def fair_written_and_unread(program):
+    """Ann's first has read its prompt and written a token: that is still to be read, and claimed."""
+    return played(program, ANN, ANN, IN, ("read", 0, 4), BOB, IN, IN)
+
+
+@known.probe()
 def fair_refuses(program):
     made, found = program(), []
     for number, user in enumerate(("ann", "bob")):
@@ -193,6 +217,12 @@ known.change(
     question="Ann and Bob have had nothing yet, and Ann came first. Whose turn is it?",
 )
 known.change(
+    "ties-by-name",
+    (CLAIM, "(self._claim(one.user), one.user)"),
+    fact="of users with equal claims the one whose name comes first in the alphabet is next",
+    question="Ann and Bob have had nothing yet, and Bob came first. Whose turn is it?",
+)
+known.change(
     "requests-counted",
     (CHARGE, "self.counters[request.user] += 1"),
     fact="each call counts as one, however many tokens were read",
@@ -229,6 +259,12 @@ known.change(
     question="Ann has been served for an hour. Bob comes and sends a hundred requests. How long does Ann wait?",
 )
 known.change(
+    "only-new-users-lifted",
+    ("if user not in self._waiting:", "if user not in self.counters:"),
+    fact="a new user is lifted, and one who comes back is not",
+    question="Bob had two tokens, went away for an hour, and comes back. What has he saved up?",
+)
+known.change(
     "lowered-too",
     (LIFT, "self.counters[user] = least"),
     fact="a user who comes back gets the lowest counter of the others, also where the own one is higher",
@@ -259,6 +295,15 @@ known.change(
     question="Ann has been served for an hour, and Bob comes while none of hers waits. Where does he begin?",
 )
 known.change(
+    "lifted-to-the-lowest-if-empty",
+    (
+        LEAST,
+        "min((self.counters[one] for one in self._waiting), default=min(self.counters.values(), default=0))",
+    ),
+    fact="where nobody waits, a user who comes is lifted to the lowest counter of all who were ever here",
+    question="Somebody had three tokens last week, and nobody waits now. Where does a new user begin?",
+)
+known.change(
     "lifted-to-the-highest-if-empty",
     (LEAST, "min((self.counters[one] for one in self._waiting), default=max(self.counters.values(), default=0))"),
     fact="where nobody waits, a user who comes back is lifted to the highest counter there is",
@@ -287,6 +332,12 @@ known.change(
     (SUM, "self.counters[user] + sum(len(request.prompt) for request in self._let_in if request.user == user)"),
     fact="the whole prompt is claimed, also where a part of it is read and has been charged",
     question="Four of eight tokens were read, and charged. How many are still to come?",
+)
+known.change(
+    "written-not-claimed",
+    (SUM, SUM.replace("request.unread", "max(0, len(request.prompt) - request.read)")),
+    fact="of what was let in the unread prompt is claimed, and not what was written and is unread",
+    question="A prompt is read, and a token is written. How many tokens are there for the model to read?",
 )
 known.change(
     "finished-claims",
@@ -347,6 +398,12 @@ known.change(
     ("line.remove(request)", "line.popleft()"),
     fact="the first request of the user is removed, whichever was meant",
     question="Ann cancels her second request. Which one leaves the queue?",
+)
+known.change(
+    "another-error",
+    ("self._waiting.get(request.user, deque())", "self._waiting[request.user]"),
+    fact="to remove a request of a user of whom nothing waits raises another error than a ValueError",
+    question="Which error does the docstring of remove promise?",
 )
 known.change(
     "users-counted",

@@ -82,6 +82,11 @@ def latency_small_lists(program):
 
 
 @known.probe()
+def latency_equal_numbers(program):
+    return percentiles(program, [2.0, 9.0, 2.0, 2.0], 25, 50, 75, 76)
+
+
+@known.probe()
 def latency_one_number(program):
     return percentiles(program, [4.0], 1, 50, 100)
 
@@ -214,6 +219,18 @@ known.change(
     question="Of 37 numbers, 95 percent are 35.15. Are 35 of them enough?",
 )
 known.change(
+    "place-behind-the-rounded-down",
+    ("place = -(-percent * len(numbers) // 100)", "place = min(len(numbers), percent * len(numbers) // 100 + 1)"),
+    fact="the place is rounded down, and then 1 is added, also where nothing was rounded",
+    question="50 percent of four numbers are two numbers. At which place does the second one stand?",
+)
+known.change(
+    "equal-numbers-once",
+    ("place = -(-percent", "numbers = set(numbers)\nplace = -(-percent"),
+    fact="numbers that are equal count once",
+    question="Three requests waited 2 seconds, and one 9. How many of the four waited no longer than 2?",
+)
+known.change(
     "place-by-floats",
     (PLACE, "place = int(-(-(percent / 100 * len(numbers)) // 1))"),
     fact="percent is divided by 100 before it is multiplied, so that 7 percent of 100 are a little more than 7",
@@ -270,10 +287,25 @@ known.change(
     question="How many of a hundred users wait longer than your p95?",
 )
 known.change(
+    "no-tpot-no-ttft",
+    (
+        'found = {"ttft": self.ttft, "tpot": self.tpot}',
+        'found = {"ttft": self.ttft if self.tpot else [], "tpot": self.tpot}',
+    ),
+    fact="where there is no TPOT, the percentiles of TTFT are None, too",
+    question="Each request asked for one token. Has nobody waited for it?",
+)
+known.change(
     "zeros-for-nobody",
     ("if numbers else None", "if numbers else Percentiles(0.0, 0.0, 0.0)"),
     fact="without any numbers the percentiles are 0, the best that there could be",
     question="Nobody has been served. Was the service fast?",
+)
+known.change(
+    "zero-percent",
+    ("not 1 <= percent <= 100", "not 0 <= percent <= 100"),
+    fact="percentile 0 is taken",
+    question="What is at place 0, if the first one is at place 1?",
 )
 known.change(
     "any-percent",

@@ -34,6 +34,16 @@ def pool_counts_twice(program):
 
 
 @known.probe()
+def pool_takes_none(program):
+    return played(program, 4, ("take", 1), ("take", 0), ("take", 2))
+
+
+@known.probe()
+def pool_drops_the_last_two_at_once(program):
+    return played(program, 3, ("take", 2), ("hold", [1]), ("drop", [1, 1]), ("take", 2))
+
+
+@known.probe()
 def pool_refuses_a_second_drop(program):
     return played(program, 4, ("take", 3), ("drop", [1]), ("drop", [1]), ("take", 2))
 
@@ -103,6 +113,18 @@ known.change(
     question="One page is free, and one is asked for. Is that too many?",
 )
 known.change(
+    "none-is-all",
+    (
+        "taken = [heapq.heappop(self._free) for _ in range(count)]",
+        """
+        taken = sorted(self._free, reverse=True)[-count:][::-1]
+        self._free = sorted(set(self._free) - set(taken))
+        """,
+    ),
+    fact="take(0) takes all pages that are free",
+    question="The next token fits into a page that is there, and 0 pages are taken. How many are free afterwards?",
+)
+known.change(
     "highest-first",
     ("heapq.heappop(self._free)", "self._free.pop(self._free.index(max(self._free)))"),
     fact="the highest numbers are given first",
@@ -140,6 +162,15 @@ known.change(
     ),
     fact="a page that nobody holds any more is not free again",
     question="After all requests have ended, what should `free` say?",
+)
+known.change(
+    "free-twice",
+    (
+        "if not self._holders[page]:\n    heapq.heappush(self._free, page)",
+        "if not self._holders[page]:\n    self._free = sorted([*self._free, *[page] * count])",
+    ),
+    fact="a page whose last two holders go in one drop is free twice, and is given to two requests",
+    question="drop([2, 2]) takes the last two holders from page 2. To how many requests may it be given next?",
 )
 known.change(
     "free-at-every-drop",

@@ -63,6 +63,16 @@ def sizes_of_waste_in_full_pages(program):
 
 
 @known.probe()
+def sizes_of_waste_of_no_tokens(program):
+    return counts(program(config(), 4, mx.float16).waste([0, 5]))
+
+
+@known.probe()
+def sizes_of_reserved_waste_of_nobody(program):
+    return counts(program(config(), 4, mx.float16).reserved_waste([], 9))
+
+
+@known.probe()
 def sizes_of_reserved_waste(program):
     found = program(config(), 4, mx.float16)
     return counts(
@@ -141,6 +151,12 @@ known.change(
     question="Eight tokens are in pages of four. How many places are empty?",
 )
 known.change(
+    "a-page-for-no-tokens",
+    ("-length % self.page", "(-length % self.page if length else self.page)"),
+    fact="a request without a token has a page, which is empty",
+    question="How many pages do 0 tokens take?",
+)
+known.change(
     "what-is-used-of-the-last-page",
     ("-length % self.page", "length % self.page"),
     fact="what the last page holds is counted, and not what is empty of it",
@@ -169,6 +185,18 @@ known.change(
     ("empty += longest - length", "empty += longest"),
     fact="all that is reserved is counted, also what holds tokens",
     question="A request has 24 tokens, and there is room for 24. What is wasted?",
+)
+known.change(
+    "exactly-full-refused",
+    ("if length > longest:", "if length >= longest:"),
+    fact="a request that fills its array to the last place is refused",
+    question="There is room for 24 tokens, and a request has 24. Is it longer?",
+)
+known.change(
+    "largest-of-nobody",
+    ("empty = 0", "lengths = list(lengths)\nmax(lengths)\nempty = 0"),
+    fact="reserved_waste raises where there is no request at all",
+    question="Nobody is here. How many bytes are reserved in vain, and what is the largest of no lengths?",
 )
 known.change(
     "longer-is-taken",

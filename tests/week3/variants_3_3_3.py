@@ -52,6 +52,11 @@ def memory_begins_unread(program):
 
 
 @known.probe()
+def memory_refuses_and_changes_nothing(program):
+    return played(program, 4, 2, *begun("a", 5), ("request", "b", 3), ("read", "b", 2), ("begin", "b"))
+
+
+@known.probe()
 def memory_reserves(program):
     return played(
         program, 3, 9, *begun("a", 3), ("read", "a", 3), ("reserve", "a", 2), ("read", "a", 2), ("reserve", "a", 5)
@@ -77,6 +82,11 @@ def memory_shortens_within_a_page(program):
 @known.probe()
 def memory_shortens_to_a_page(program):
     return played(program, 4, 6, *begun("a", 11), ("shorten", "a", 4))
+
+
+@known.probe()
+def memory_shortens_to_all(program):
+    return played(program, 4, 6, *begun("a", 9), ("shorten", "a", 9), ("reserve", "a", 2))
 
 
 @known.probe()
@@ -108,8 +118,8 @@ def memory_checks_while_others_are_here(program):
 @known.probe()
 def memory_hands_on(program):
     shelves = Shelves(2, 9)
-    memory, a, b = program(shelves), request_of(3), request_of(2)
-    for each in (a, b):
+    memory, a, b, c = program(shelves), request_of(3), request_of(2), request_of(1)
+    for each in (a, b, c):
         memory.begin(each)
     answer = memory.attend(3, None, None, None, [Chunk(each, 0, [1], 0) for each in (b, a)])
     layer, *_, tables = shelves.asked[0]
@@ -163,6 +173,12 @@ known.change(
     question="How many of its tokens are in pages that were just taken?",
 )
 known.change(
+    "refused-and-unread",
+    ("needed = self.pages_for(request.length)", "request.read = 0\nneeded = self.pages_for(request.length)"),
+    fact="`read` becomes 0 also of a request that is not let in",
+    question="begin has said False. What may have changed?",
+)
+known.change(
     "all-pages-anew",
     ("max(0, self.pages_for(request.read + count) - len(table))", "self.pages_for(request.read + count)"),
     fact="reserve takes pages for the whole text, also for the tokens that have some",
@@ -211,6 +227,40 @@ known.change(
     ),
     fact="reserve says that there is room also where it found none",
     question="What does your reserve return when there are too few pages?",
+)
+known.change(
+    "reserved-is-read",
+    (
+        "table += self.pool.take(missing)",
+        """
+        table += self.pool.take(missing)
+        request.read += count
+        """,
+    ),
+    fact="reserve counts the tokens as read, before anybody has read them",
+    question="There is room for a chunk, and then the model fails. How many tokens has the request read?",
+)
+known.change(
+    "shorten-sets-read",
+    ("del table[kept:]", "del table[kept:]\nrequest.read = length"),
+    fact="shorten sets `read`, too",
+    question="What does shorten give back, and who counts what was read?",
+)
+known.change(
+    "none-too-many-is-all",
+    (
+        """
+        self.pool.drop(table[kept:])
+        del table[kept:]
+        """,
+        """
+        extra = len(table) - kept
+        self.pool.drop(table[-extra:])
+        del table[-extra:]
+        """,
+    ),
+    fact="shorten gives back all pages where there is none too many",
+    question="Nine tokens are in three pages, and nine are kept. How many pages go back?",
 )
 known.change(
     "shortened-and-not-given-back",
@@ -286,6 +336,15 @@ known.change(
     ("[self.tables[chunk.request] for chunk in chunks]", "[*self.tables.values()]"),
     fact="attend hands on all tables as they came, and not those of the chunks",
     question="A step reads a chunk of the second request, and one of the first. Whose table comes first?",
+)
+known.change(
+    "tables-as-they-were-let-in",
+    (
+        "[self.tables[chunk.request] for chunk in chunks]",
+        "[table for one, table in self.tables.items() if one in [chunk.request for chunk in chunks]]",
+    ),
+    fact="attend hands on the chunks' tables in the order in which their requests were let in",
+    question="A step reads a chunk of the second request, and then one of the first. Whose rows come first in query?",
 )
 known.change(
     "a-page-more-than-full",

@@ -105,6 +105,25 @@ known.change(
     question="All pages are taken, and every request needs one more. What happens in the next step?",
 )
 known.change(
+    "oneself-stays",
+    (
+        "youngest = self.running.pop()",
+        """
+        if self.running[-1] is chunk.request:
+            return False
+        youngest = self.running.pop()
+        """,
+    ),
+    fact="if the chunk's own request is the youngest it is told that there is no room, and keeps what it has",
+    question="The youngest has three pages, needs a fourth, and stays. Who can have the three meanwhile?",
+)
+known.change(
+    "none-for-false",
+    ("return False", "return None"),
+    fact="what is returned is None where the signature promises a bool",
+    question="What does the docstring say is returned if the chunk's own request was put back?",
+)
+known.change(
     "memory-kept",
     ("self.memory.release(youngest)", "pass"),
     fact="whoever is put back keeps its room in memory",
