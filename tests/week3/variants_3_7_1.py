@@ -94,6 +94,18 @@ known.change(
     question="Your submit is done, and the next step begins before your coroutine goes on. Who is told its tokens?",
 )
 known.change(
+    "stepping-begins-once",
+    ("if self._stepping is None or self._stepping.done():", "if self._stepping is None:"),
+    fact="who comes when all others have left waits for ever, as the task that steps has ended with them",
+    question="Your task ends when nobody is there. Who begins it anew?",
+)
+known.change(
+    "no-step-behind-an-error",
+    ("await self._fail(error)\ncontinue", "await self._fail(error)\nreturn"),
+    fact="no step follows one that has failed, and those who had nothing to do with it wait for ever",
+    question="Three wait for a place when a step fails. Who steps for them?",
+)
+known.change(
     "an-error-ends-the-loop",
     ("await self._fail(error)\ncontinue", "raise"),
     fact="somebody who ran in a step that fails is never told, and waits for ever",
