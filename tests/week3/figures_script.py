@@ -63,6 +63,7 @@ class Clock:
         return self.now
 
 
+GAUGES = {"running_requests": 3, "free_pages": 1000005, "prefix_hit_rate": 0.8125}
 Call = tuple[float, str, int, int]  # when, what, which request, and a number
 
 
@@ -96,7 +97,7 @@ def measured(metrics: Any, clock: Clock, calls: Sequence[Call], prompts: Sequenc
                 if what == "ends":
                     step.finished.append(request)
             metrics.stepped(step)
-    return metrics.exposition({"running_requests": 3, "free_pages": 1000005})
+    return metrics.exposition(GAUGES)
 
 
 def measured_by_formula(
@@ -137,9 +138,9 @@ def measured_by_formula(
             label = "+Inf" if bound == math.inf else bound
             found[f'{name}_bucket{{le="{label}"}}'] = sum(seconds <= bound for seconds in times)
         found |= {f"{name}_sum": sum(times), f"{name}_count": len(times), f"# {name} is a histogram": 1.0}
-    found |= {"tiny_llm_running_requests": 3, "tiny_llm_free_pages": 1000005}
+    found |= {f"tiny_llm_{name}": value for name, value in GAUGES.items()}
     found |= {f"# tiny_llm_{name}_total is a counter": 1.0 for name in (*names, "requests")}
-    return found | {f"# tiny_llm_{name} is a gauge": 1.0 for name in ("running_requests", "free_pages")}
+    return found | {f"# tiny_llm_{name} is a gauge": 1.0 for name in GAUGES}
 
 
 def random_calls(seed: int, requests: int, steps: int) -> tuple[list[Call], list[int]]:

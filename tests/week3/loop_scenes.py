@@ -306,6 +306,52 @@ async def closed_before_all_have_ended(room: Room) -> list[str]:
     return [f"{now():g} s: closed", room.held()]
 
 
+@scene(
+    "1 s: closed",
+    "1 s: 100 gets 101, 1 watched",
+    "1 s: EngineClosed",
+    "1 s: 200 gets 201, 1 watched",
+    "1 s: EngineClosed",
+    "101 s: nobody in the scheduler",
+)
+async def closed_in_the_middle_of_a_step(room: Room) -> list[str]:
+    """What that step gives is told before the callers hear of the end, and no other step follows."""
+    room.caller(asked(100, 50))
+    room.caller(asked(200, 50))
+    await asyncio.sleep(0.5)
+    await room.engine.close(0.0)
+    return [f"{now():g} s: closed"]
+
+
+@scene("1 s: closed", "1 s: nobody in the scheduler", "0.5 s: cancelled", "101 s: nobody in the scheduler")
+async def closed_when_the_last_one_has_left(room: Room) -> list[str]:
+    """The step with its request is still going on."""
+    gone = room.caller(asked(100, 50))
+    await asyncio.sleep(0.5)
+    gone.cancel()
+    await asyncio.sleep(0.2)
+    await room.engine.close(0.0)
+    return [f"{now():g} s: closed", room.held()]
+
+
+@scene(
+    "1 s: closed",
+    "1 s: nobody in the scheduler",
+    "1 s: 100 gets 101, 1 watched",
+    "1 s: EngineClosed",
+    "1 s: EngineClosed",
+    "101 s: nobody in the scheduler",
+)
+async def closed_while_two_are_on_their_way(room: Room) -> list[str]:
+    """They are one caller's. The first one is submitted behind the step that goes on, and the second one not at all."""
+    room.caller(asked(100, 50))
+    await asyncio.sleep(0.5)
+    room.caller(asked(200, 50), asked(300, 50))
+    await asyncio.sleep(0.2)
+    await room.engine.close(0.0)
+    return [f"{now():g} s: closed", room.held()]
+
+
 @scene("0 s: closed", "0 s: EngineClosed", "100 s: nobody in the scheduler")
 async def closed_with_nobody_there(room: Room) -> list[str]:
     await room.engine.close(5.0)

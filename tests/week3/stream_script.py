@@ -92,7 +92,7 @@ def streamed(program: Any, loop: ModuleType, script: Script, events: bool) -> li
         return {"who": who, "text": piece.text, "tokens": list(piece.tokens), "why": piece.finish_reason}
 
     async def read() -> list[str]:
-        source, found = news(), list[str]()
+        source, found, kept = news(), list[str](), list[Any]()
         stream = program(source, dict(zip(requests, texts, strict=True)))
         behind = (lambda: {"usage": 5}) if script.last else None
         reader = stream.events(shape, behind, lambda e: {"error": str(e)}) if events else stream.pieces()
@@ -105,13 +105,15 @@ def streamed(program: Any, loop: ModuleType, script: Script, events: bool) -> li
                 if events:
                     raw += item
                 else:
-                    found.append(" ".join(f"{value!r}" for value in shape(item).values()))  # type: ignore[attr-defined]
+                    kept.append(item)
                 if number == script.closes:
                     await reader.aclose()
                     break
         except (ValueError, loop.EngineFailed, loop.EngineClosed) as error:
             found.append(f"raised {type(error).__name__}")
-        found += _parsed(raw)
+        # Who has kept the pieces finds them at the end as they were.
+        pieces = [" ".join(f"{value!r}" for value in shape(item).values()) for item in kept]  # type: ignore[attr-defined]
+        found = pieces + found + _parsed(raw)
         calls = " and ".join(str(text.finished) for text in texts)
         return [*found, f"the news: {state[0]}; calls of finish: {calls}"]
 

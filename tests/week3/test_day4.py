@@ -103,6 +103,12 @@ def test_task_1_pages_scale(scale):
     agrees(paged, paged64, *paged_inputs(6), scale, seed=6)
 
 
+def test_task_1_pages_scaled_out_of_half():
+    """float16 cannot hold a query times scale, and what is computed in float32 can."""
+    queries, keys, *rest = paged_inputs(6, dtype=mx.float16)
+    agrees(paged, paged64, 64 * queries, keys * 2**-13, *rest, 1024.0, seed=6)
+
+
 def test_task_1_pages_room_to_spare():
     """The table has two pages more than the tokens fill."""
     agrees(paged, paged64, *paged_inputs(7, spare=2), seed=7)
@@ -375,6 +381,12 @@ def metal(query, keys, values, table, tokens, scale=None):
 @by_dtype
 def test_task_4_metal_formula(dtype):
     agrees(metal, paged64, *paged_inputs(1, dtype=dtype), seed=1)
+
+
+def test_task_4_metal_scaled_out_of_half():
+    """float16 cannot hold a query times scale, and what is computed in float32 can."""
+    queries, keys, *rest = paged_inputs(6, dtype=mx.float16)
+    agrees(metal, paged64, 64 * queries, keys * 2**-13, *rest, 1024.0, seed=6)
 
 
 @pytest.mark.parametrize("length", [1, 3, 15, 16, 17, 33])

@@ -382,6 +382,13 @@ def test_task_4_metrics_who_leaves_early():
     check_figures(calls, [4, 5, 6], "three requests at 0 s: two leave at 1.5 s, one is put back at 2 s")
 
 
+def test_task_4_metrics_two_put_back():
+    """One step puts back two requests, and a later one of them once more."""
+    calls = [(0.0, "arrived", 0, 0), (0.0, "arrived", 1, 0), (0.0, "arrived", 2, 0)]
+    calls += [(1.0, "new", 0, 1), (1.0, "preempted", 1, 0), (1.0, "preempted", 2, 0), (2.0, "preempted", 2, 0)]
+    check_figures(calls, [4, 5, 6], "three requests at 0 s: two are put back at 1 s, and one of them again at 2 s")
+
+
 def test_task_4_metrics_large_numbers():
     """All digits of a counter, and of a gauge."""
     check_figures([(0.0, "arrived", 0, 0)], [1000005], "a prompt of 1,000,005 tokens")

@@ -72,6 +72,18 @@ def pages_scale_of_one(program):
 
 
 @known.probe()
+def pages_scale_of_nothing(program):
+    return program(*inputs(14), 0.0)
+
+
+@known.probe(mx.float16)
+def pages_scaled_out_of_half(program):
+    """A query times scale is more than float16 can hold; its scores are not."""
+    query, keys, *rest = inputs(15, dtype=mx.float16)
+    return program(64 * query, keys * 2**-13, *rest, 1024.0)
+
+
+@known.probe()
 def pages_nan_behind(program):
     query, keys, values, table, tokens = inputs(11, spare=1)
     free = of_others(keys, table, tokens)
@@ -175,6 +187,19 @@ known.change(
     ("dims**-0.5 if scale is None else scale", "1.0 if scale is None else scale"),
     fact="the default scale 1/sqrt(D) is missing",
     question="What does scale=None mean?",
+)
+known.change(
+    "scale-or-default",
+    ("scale = dims**-0.5 if scale is None else scale", "scale = scale or dims**-0.5"),
+    fact="a scale of 0 counts as none, and the default takes its place",
+    question="What is `0.0 or 0.25` in Python?",
+)
+known.change(
+    "scaled-in-half",
+    (".astype(mx.float32) * scale", " * scale"),
+    ("scores = queries @", "scores = queries.astype(mx.float32) @"),
+    fact="queries are multiplied by scale in their own dtype, and become float32 only then",
+    question="In float16, what is 300 * 300?",
 )
 known.change(
     "scale-twice",

@@ -65,6 +65,14 @@ def metal_prompt_of_heads(program):
     return program(*drawn(10, 4, 32, 16, 2, 1))
 
 
+@known.probe(mx.float16)
+def metal_scaled_out_of_half(program):
+    """A query times scale is more than float16 can hold; its scores are not."""
+    query, keys, values, table, tokens, _ = drawn(12, 1, 32, 16)
+    query, keys, values = (x.astype(mx.float16) for x in (64 * query, keys * 2**-13, values))
+    return program(query, keys, values, table, tokens, 1024.0)
+
+
 @known.probe()
 def metal_first_page(program):
     """Page 0 of the pool is the request's only one."""
@@ -96,6 +104,12 @@ TOTAL = "total[r] = total[r] * kept + simd_sum(weight);"
 BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 PLACE = "((uint(table[s / page]) * kv_heads + shared) * page + s % page) * dims"
 
+known.change(
+    "scaled-in-t",
+    ("scale[0] * float(query[from + d])", "float(T(scale[0]) * query[from + d])"),
+    fact="queries are multiplied by scale in their own type, and become float32 only then",
+    question="In float16, what is 300 * 300?",
+)
 known.change(
     "table-ignored",
     ("uint(table[s / page])", "s / page"),

@@ -116,6 +116,16 @@ def tree_and_the_caller_s_lists(program):
 
 
 @known.probe()
+def tree_and_what_a_match_gives(program):
+    """What a match has given is emptied, and nothing else."""
+    pool = PagePool(9)
+    tree = program(pool, 2)
+    tree.insert([1, 2, 3, 4], pool.take(2))
+    tree.match([1, 2, 3, 4]).clear()
+    return mx.array([*tree.match([1, 2, 3, 4]), -3, *numbers(edges_of(tree))])
+
+
+@known.probe()
 def tree_beside_another(program):
     pool = PagePool(9)
     one, other = program(pool, 2), program(pool, 2)
@@ -298,6 +308,35 @@ known.change(
     ("return found + new", "return found + list(new)"),
     fact="a new edge keeps the caller's own list of pages, which the caller may empty",
     question="A request's table is a list that you are handed. Who else writes to it?",
+)
+known.change(
+    "refused-behind-the-walk",
+    (
+        """
+        if len(tokens) != self.page * len(pages):
+            raise ValueError(f"{len(tokens)} tokens do not fill {len(pages)} pages of {self.page}")
+        last, found = self._walk(tokens)
+        """,
+        """
+        last, found = self._walk(tokens)
+        if len(tokens) != self.page * len(pages):
+            raise ValueError(f"{len(tokens)} tokens do not fill {len(pages)} pages of {self.page}")
+        """,
+    ),
+    fact="an insert that is refused has counted a call and used edges by then",
+    question="What has your insert done to the tree before it finds that the tokens do not fit the pages?",
+)
+known.change(
+    "too-many-tokens-taken",
+    ("if len(tokens) != self.page * len(pages):", "if len(tokens) < self.page * len(pages):"),
+    fact="only too few tokens are refused, and too many are taken",
+    question="Five tokens for two pages of two: where are the fifth one's keys?",
+)
+known.change(
+    "edge-s-pages-given-away",
+    ("found += child.pages", "found = found + child.pages if found else child.pages"),
+    fact="a match that ends with the first edge gives that edge's own list of pages, which the caller may empty",
+    question="Of two lists, a + b makes a third one. What does a program return that had nothing to add?",
 )
 known.change(
     "an-edge-for-each-page",

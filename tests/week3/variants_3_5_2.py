@@ -141,6 +141,12 @@ known.change(
     question="The tree drops a page which a request holds. How many pages are free then that were not before?",
 )
 known.change(
+    "held-in-part",
+    ("tree.pool.holders(e.pages[-1]) == 1]", "all(tree.pool.holders(page) == 1 for page in e.pages)]"),
+    fact="nothing of an edge goes while any of its pages is held by a request",
+    question="A request holds an edge's first page, and nobody its last one. Which of them may go?",
+)
+known.change(
     "stops-at-what-is-held",
     ("if not e.children and tree.pool.holders(e.pages[-1]) == 1]", "if not e.children]"),
     (

@@ -248,6 +248,15 @@ known.change(
     question="All pages are the tree's. How long must the next request wait until one of them is free?",
 )
 known.change(
+    "own-room-forgotten",
+    (
+        "self._free(self.pages_for(request.read + count) - len(self.tables[request]))",
+        "self._free(self.pages_for(count))",
+    ),
+    fact="who writes has pages evicted for all its new tokens, whatever room its own pages have",
+    question="A request writes one token, and its last page is half empty. How many pages must go?",
+)
+known.change(
     "no-eviction-for-who-writes",
     ("self._free(self.pages_for(request.read + count) - len(self.tables[request]))", "pass"),
     fact="a request that needs another page gets none while the tree has them all",
@@ -258,6 +267,12 @@ known.change(
     ("evict(self.tree, count - self.pool.free)", "evict(self.tree, self.pool.pages if count > self.pool.free else 0)"),
     fact="the tree loses everything as soon as one page is lacking",
     question="How many pages are lacking, and how many does your call of evict ask for?",
+)
+known.change(
+    "all-that-are-needed",
+    ("evict(self.tree, count - self.pool.free)", "evict(self.tree, count if count > self.pool.free else 0)"),
+    fact="where pages are lacking, as many are evicted as are needed, those that are free included",
+    question="Three pages are needed, and two are free. How many are lacking?",
 )
 known.change(
     "free-pages-not-counted",
@@ -294,6 +309,22 @@ known.change(
     ("self.asked += request.length", "self.asked += len(request.prompt)"),
     fact="of a request that comes back only its prompt is counted in `asked`",
     question="A request of 5 tokens has written 4 when it is put back. How many must be read when it returns?",
+)
+known.change(
+    "refused-are-asked",
+    (
+        "needed = self.pages_for(request.length) - len(found)",
+        "needed = self.pages_for(request.length) - len(found)\nself.asked += request.length",
+    ),
+    (
+        """
+        self.asked += request.length
+        self.hit += request.read
+        """,
+        "self.hit += request.read",
+    ),
+    fact="the tokens of requests that are not let in are counted in `asked`, and not in `hit`",
+    question="A request waits for ten steps, and is let in then. How often are its tokens asked for?",
 )
 known.change(
     "refused-are-counted",

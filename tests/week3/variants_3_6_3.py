@@ -160,6 +160,31 @@ known.change(
     question="Whose params belong to which row?",
 )
 known.change(
+    "params-by-row",
+    ("[requests[i].params for i in writing]", "[requests[row].params for row in range(len(writing))]"),
+    fact="row i of a call is drawn with the params of request i, also where a request before it has no turn",
+    question="The first of three requests wants no more tokens. Whose row is the first one then?",
+)
+known.change(
+    "smallest-count-for-all",
+    ("max(counts, default=0)", "min((count for count in counts if count), default=0)"),
+    fact="every request gets as few tokens as the one that wants the fewest",
+    question="One wants two tokens and the other four. How many calls does the other one need?",
+)
+known.change(
+    "nobody-without-room-for-all",
+    (
+        "drawn: list[list[int]] = [[] for _ in requests]",
+        """
+        if any(own is None for own, count in zip(ours, counts, strict=True) if count):
+            return [Draft() for _ in requests]
+        drawn: list[list[int]] = [[] for _ in requests]
+        """,
+    ),
+    fact="nobody gets a draft where memory has no room for one of the requests",
+    question="There is no room for the second request. What does the first one have to do with that?",
+)
+known.change(
     "largest-count-for-all",
     ("if own and number < counts[i]]", "if own]"),
     fact="every request gets as many tokens as the one that wants most",

@@ -164,6 +164,16 @@ def loop_choice_penalised(program):
 
 
 @known.probe()
+def loop_choice_penalised_text(program):
+    """Nothing is drafted, and the penalty lowers what the text has."""
+    speculation, found = program(Scripted(Draft, lambda text, count: ([], None)), 3), []
+    for penalty in (1.0, 1.2, 5.0):
+        chunks = speculation.plan([request_of([0], [1], {"repetition_penalty": penalty})], 100)
+        found += speculation.choose(mx.array([[7.0, 6.5, 6.0, 5.5, 5.0, 4.5]] * chunks[0].scored), chunks)
+    return table(found, 4)
+
+
+@known.probe()
 def loop_texts(program):
     """Greedy, with a drafter that is often right; the third request waits."""
     return served(program, [[1, 2], [3], [4, 5, 6]], [{}, {}, {}], seed=5, sampled=False)
@@ -290,6 +300,15 @@ known.change(
     question="What does accept's first number say?",
 )
 known.change(
+    "greedy-without-params",
+    (
+        "own = target[at : (at := at + chunk.scored)]",
+        "own = (target if chunk.request.params.temp else logits)[at : (at := at + chunk.scored)]",
+    ),
+    fact="greedy requests take the likeliest tokens of the logits, without their repetition penalty",
+    question="temp is 0, and the penalty is 2. Which token is the likeliest then?",
+)
+known.change(
     "penalty-sees-the-text-alone",
     ("chunk.tokens[: end - chunk.start]", "chunk.tokens[: len(chunk.tokens) - chunk.scored + 1]"),
     fact="the penalty does not see the drafted tokens in front of a row",
@@ -351,6 +370,19 @@ known.change(
     ("self.accepted += accepted", "self.accepted += accepted + 1"),
     fact="the token behind the draft is counted as an accepted one",
     question="If nothing that was drafted stands, what should the acceptance rate be?",
+)
+known.change(
+    "counted-with-the-plan",
+    ("self.drafted += len(draft.tokens)\n", ""),
+    (
+        "return [self._with_draft(chunk) for chunk in chunks]",
+        """
+        self.drafted += sum(len(draft.tokens) for draft in self._drafts.values())
+        return [self._with_draft(chunk) for chunk in chunks]
+        """,
+    ),
+    fact="drafted counts what was planned, also where it was never judged",
+    question="A request is put back between plan and choose. Who has judged its draft?",
 )
 known.change(
     "asked-for-counted",

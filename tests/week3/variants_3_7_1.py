@@ -94,6 +94,18 @@ known.change(
     question="Your submit is done, and the next step begins before your coroutine goes on. Who is told its tokens?",
 )
 known.change(
+    "stepping-begins-once",
+    ("if self._stepping is None or self._stepping.done():", "if self._stepping is None:"),
+    fact="who comes when all others have left waits for ever, as the task that steps has ended with them",
+    question="Your task ends when nobody is there. Who begins it anew?",
+)
+known.change(
+    "no-step-behind-an-error",
+    ("await self._fail(error)\ncontinue", "await self._fail(error)\nreturn"),
+    fact="no step follows one that has failed, and those who had nothing to do with it wait for ever",
+    question="Three wait for a place when a step fails. Who steps for them?",
+)
+known.change(
     "an-error-ends-the-loop",
     ("await self._fail(error)\ncontinue", "raise"),
     fact="somebody who ran in a step that fails is never told, and waits for ever",
@@ -183,6 +195,51 @@ known.change(
     question="Who wakes up a caller whose request will never have another token?",
 )
 known.change(
+    "close-ends-the-stepping",
+    (
+        "await asyncio.wait([self._stepping], timeout=seconds)",
+        "with suppress(TimeoutError):\n    await asyncio.wait_for(self._stepping, seconds)",
+    ),
+    (
+        "if self._stepping:\n    await self._stepping",
+        "if self._stepping:\n    with suppress(asyncio.CancelledError):\n        await self._stepping",
+    ),
+    fact="when the seconds of close are over, the task that steps is cancelled, and its last step is told to nobody",
+    question="What becomes of the task that asyncio.wait_for waits for when the time is over?",
+)
+known.change(
+    "closes-one-by-one",
+    (
+        "await asyncio.gather(*(self._do(self._cancel, request) for request, _ in left))",
+        "for request, _ in left:\n    await self._do(self._cancel, request)",
+    ),
+    fact="close cancels one request after the other, and all but the first gain tokens of one more step",
+    question="You await a job, and submit the next one. What has another task submitted in between?",
+)
+known.change(
+    "closed-in-a-step",
+    ("if self._stepping:\n    await self._stepping", ""),
+    fact="close does not wait for a step whose callers have all left",
+    question="The last caller leaves in the middle of a step, and close is called. When is the worker idle?",
+)
+known.change(
+    "closed-is-asked-once",
+    (
+        """
+        for request in requests:
+            if self._closed:
+                raise EngineClosed("the server is shutting down")
+        """,
+        """
+        if self._closed:
+            raise EngineClosed("the server is shutting down")
+        for request in requests:
+        """,
+    ),
+    fact="of several requests, those behind the first are submitted although close was called meanwhile",
+    question="You await between two submits. What may somebody else have called by then?",
+)
+known.change(
     "watched-afterwards",
     ("self._watch(step)\n", ""),
     (
@@ -269,8 +326,9 @@ class QueueForEach:
         self.closing = True
         if self.task and not self.task.done():
             await asyncio.wait({self.task}, timeout=seconds)
-        left, self.queues = self.queues, {}
+        left = dict(self.queues)
         await self.job(self.cancelled, list(left))
+        self.queues.clear()
         for request, queue in left.items():
             queue.put_nowait((request, EngineClosed("closing"), ""))
         if self.task:

@@ -143,6 +143,18 @@ known.change(
     question="Three leave at once. How many places are free?",
 )
 known.change(
+    "always-rounded-up",
+    ("math.ceil(seconds)", "int(seconds) + 1"),
+    fact="seconds that are whole already are rounded up to the next whole number",
+    question="What is 3.0, rounded up?",
+)
+known.change(
+    "promised-places-are-taken",
+    ("if missing <= 0:", "if missing <= 0 and not any(until > now for until, _ in self._promised):"),
+    fact="nobody enters while places are promised to others, although there is room",
+    question="A promise says when to come again. Does it keep a place free?",
+)
+known.change(
     "rounded-down",
     ("min(LONGEST, max(1, math.ceil(seconds)))", "min(LONGEST, max(1, math.floor(seconds)))"),
     fact="the seconds are rounded down, and who keeps to them comes too early",

@@ -90,6 +90,19 @@ known.change(
     question="A piece had the tokens 5 and 6, and then comes 7. Which does the next piece have?",
 )
 known.change(
+    "one-list-for-all",
+    ("tokens, unsent[request] = unsent[request], []\n", ""),
+    (
+        'yield Piece(request, gained, tokens, "stop" if news.finished and text.found else news.finished)',
+        """
+        yield Piece(request, gained, unsent[request], "stop" if news.finished and text.found else news.finished)
+        unsent[request].clear()
+        """,
+    ),
+    fact="all pieces of an answer have the same list of tokens, which is emptied behind each of them",
+    question="A piece is kept by whoever has got it. Who else has its list, and clears it?",
+)
+known.change(
     "length-where-it-stopped",
     ('"stop" if news.finished and text.found else news.finished', "news.finished"),
     fact="an answer whose last token completes a stop string has ended by its length",

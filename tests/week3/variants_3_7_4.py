@@ -37,6 +37,7 @@ for calls, prompts in (
     ([(0.0, "arrived", 0, 0), (0.0, "refused", 0, 0), (1.0, "preempted", 0, 0), (1.5, "left", 0, 2)], [4]),
     ([(0.0, "arrived", 0, 0), (1.0, "new", 0, 1), (1.5, "left", 0, 2), (2.0, "new", 0, 1)], [4]),
     ([(0.0, "arrived", 0, 0)], [1000005]),
+    ([(0.0, "arrived", 0, 0), (0.0, "arrived", 1, 0), (1.0, "preempted", 0, 0), (1.0, "preempted", 1, 0)], [4, 5]),
     random_calls(1, 9, 40),
     random_calls(2, 9, 40),
 ):
@@ -171,6 +172,18 @@ known.change(
     ('self._counts["output_tokens"] += len(tokens)', 'self._counts["output_tokens"] += bool(tokens)'),
     fact="of the tokens of a step, one is counted for each request",
     question="A step gives a request three tokens. By how many does the counter rise?",
+)
+known.change(
+    "whole-gauges",
+    ('f"tiny_llm_{name} {value}"', 'f"tiny_llm_{name} {int(value)}"'),
+    fact="a gauge loses what stands behind its point",
+    question="A hit rate is a number between 0 and 1. What does int make of it?",
+)
+known.change(
+    "steps-with-preemptions",
+    ('self._counts["preemptions"] += len(step.preempted)', 'self._counts["preemptions"] += bool(step.preempted)'),
+    fact="a step that puts back several requests counts as one preemption",
+    question="Room for one long prompt is made by putting back two requests. How many preemptions are that?",
 )
 known.change(
     "any-preemption",

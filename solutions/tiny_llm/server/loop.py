@@ -97,8 +97,10 @@ class EngineLoop:
         self._closed = True
         if self._stepping:
             await asyncio.wait([self._stepping], timeout=seconds)
-        for request, mailbox in list(self._callers.items()):
-            await self._do(self._cancel, request)
+        left = list(self._callers.items())
+        # All at once: a job that is submitted when another one is done may stand behind one more step.
+        await asyncio.gather(*(self._do(self._cancel, request) for request, _ in left))
+        for request, mailbox in left:
             self._callers.pop(request, None)
             mailbox.fail(EngineClosed("the server is shutting down"))
         if self._stepping:
