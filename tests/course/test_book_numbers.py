@@ -18,7 +18,7 @@ from book.generate.week1 import checks, day6, heads, model
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.growing import Count, counted
 from tiny_llm_course.dev.book.parts import present
-from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT, TESTS
+from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT, SOLUTION, TESTS
 from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.variants import load_variants
 
@@ -176,6 +176,11 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ("week2/checks.md", "Not one more", lambda: kernels_in("barriers") == kernels_in("banks")),
     ("week2/checks.md", "three others are left", lambda: kernels_in("barriers").stopped == 19 - 4),
     ("week2/checks.md", "so are two that are right", lambda: kernels_in("exact").passed == 5 - 2),
+    (
+        "week3/overview.md",
+        "one file of at most 150 lines, `serving/scheduler.py`",
+        lambda: len((SOLUTION / "serving" / "scheduler.py").read_text(encoding="utf-8").splitlines()) <= 150,
+    ),
     ("week3/checks.md", "24 wrong programs and 3 right ones", lambda: as_counted("3.C", "drawn")[1::2] == (24, 3)),
     ("week3/checks.md", "How many of the 24", lambda: as_counted("3.C", "drawn").wrong == 24),
     ("week3/checks.md", "the two that pass here", lambda: as_counted("3.C", "stricter")[::2] == (24 - 2, 0)),

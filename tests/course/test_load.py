@@ -143,7 +143,7 @@ def test_a_replay_is_printed(typed):
         (["1.1", "--rate", "3"], "--rate is for a load of requests: pdm run bench serve"),
         (["serve", "--replay", "--url", "http://127.0.0.1:1"], "--replay and --url stand alone"),
         (["serve", "--stage", "paged"], "All stages are measured"),
-        (["serve", "--solution", "--url", "http://127.0.0.1:1"], "No server answers at"),
+        (["serve", "--url", "http://127.0.0.1:1"], "No server answers at"),  # whose code is there is not asked
         (["serve", "--rate", "none"], "--rate"),
     ],
 )

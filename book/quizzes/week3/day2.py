@@ -16,7 +16,7 @@ quiz = Quiz()
     "younger one what is left.",
     mistakes={
         "writers-not-counted": "With the three that write, that would be 11 tokens.",
-        "youngest-first": "Who came first is read first.",
+        "youngest-first": "Whoever came first is read first.",
         "one-prompt-a-step": "One token of the budget would be left over.",
         "all-that-run-counted": "Prompts need no token put aside: what is left is theirs.",
     },

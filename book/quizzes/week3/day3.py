@@ -78,7 +78,7 @@ def who_runs(make_room: Any) -> str:
     right="pages of 1",
     why="Its last page is always full. But each token is an entry of a table, and attention goes by the table.",
     mistakes={
-        "pages of 16": "On average half of the last page is empty: 8 places of a request.",
+        "pages of 16": "On average nearly half of the last page is empty: 7.5 places of a request.",
         "reserved for 2,048": "That wastes most: texts are short, and their arrays are as long as the longest.",
     },
 )

@@ -83,7 +83,7 @@ def tokens_found(memory: Any) -> str:
     right="with cache: ms",
     why="The tokens behind the shared part are as many as before. Only their attention has more to look at.",
     mistakes={
-        "all read: ms": "Every token of the shared part is read again: that takes about eight times as long.",
+        "all read: ms": "Every token of the shared part is read again: it grows as the prompt does, and faster.",
         "times as fast": "It grows nearly as the prompt does, since what is left to read stays the same.",
     },
 )

@@ -69,9 +69,8 @@ class Scheduler:
     def step(self) -> Step:
         """Let in whom there is room for, read a chunk of each, and give each that is through its next token.
 
-        `Step` says how: whom it lets in, what is read and what is written.
-
-        If the model raises an error, memory has of each request what its `read` says: the next step tries again.
+        `Step` says how: whom it lets in, what is read and what is written. If the model raises an error, memory has of
+        each request what its `read` says: the next step tries again.
         """
         step, closed = Step(), self.static and bool(self.running)
         while self.waiting and len(self.running) < self.slots and not closed:
@@ -86,8 +85,7 @@ class Scheduler:
                 continue  # an older one has put it back
             if self.memory.reserve(chunk.request, len(chunk.tokens)) or self.make_room(chunk, step):
                 step.chunks.append(chunk)
-        # Who was put back to make room may have had a turn before.
-        step.chunks = [chunk for chunk in step.chunks if chunk.request in self.running]
+        step.chunks = [chunk for chunk in step.chunks if chunk.request in self.running]  # not those put back since
         if not step.chunks:
             return step
         try:

@@ -66,9 +66,8 @@ class Scheduler:
     def step(self) -> Step:
         """Let in whom there is room for, read a chunk of each, and give each that is through its next token.
 
-        `Step` says how: whom it lets in, what is read and what is written.
-
-        If the model raises an error, memory has of each request what its `read` says: the next step tries again.
+        `Step` says how: whom it lets in, what is read and what is written. If the model raises an error, memory has of
+        each request what its `read` says: the next step tries again.
         """
         raise NotImplementedError("3.1.5 The scheduler's step")
 

@@ -89,8 +89,8 @@ def _send(which: "Which", load: Any, url: str) -> int:
     from ..measuring.load.sending import model_at, send
     from ..measuring.load.workload import arrivals
 
-    engine = which.loaded(None)  # spells the prompts
     model = model_at(url)
+    engine = dataclasses.replace(which, solution=True).loaded(None)  # spells the prompts, and serves nobody
     with waiting(f"sending {load.requests} requests"):
         outcome = send(url, model, engine, arrivals(engine, load))
     found = outcome.summary()

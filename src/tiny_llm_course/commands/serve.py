@@ -65,7 +65,8 @@ def serve(
 
     def tell(where: str, engine: ServingEngine) -> None:
         name = engine.checkpoint.folder.resolve().name
-        say(f"{name} is served at {where}/v1 (stage {engine.mode.name}). Ctrl-C ends it.", err=True)
+        page = f"a page to chat on is at {where}"
+        say(f"{name} is served at {where}/v1 (stage {engine.mode.name}), {page}. Ctrl-C ends it.", err=True)
 
     def load() -> ServingEngine:
         return load_scheduler(model, solution, stage, limits, dtype)
