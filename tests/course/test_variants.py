@@ -155,10 +155,10 @@ def solution_as_tiny_llm(monkeypatch):
     """In this process the learner's package is the solution."""
     for name in [name for name in sys.modules if name.split(".")[0] == "tiny_llm"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "tiny_llm", load_package("tiny_llm", SOLUTION))
+    load_package("tiny_llm", SOLUTION)
     yield
-    for name in [name for name in sys.modules if name.startswith("tiny_llm.")]:
-        del sys.modules[name]
+    for name in [name for name in sys.modules if name.split(".")[0] == "tiny_llm"]:
+        del sys.modules[name]  # those that were here before come back
 
 
 @pytest.mark.usefixtures("solution_as_tiny_llm")
