@@ -161,6 +161,12 @@ def test_a_task_that_is_missing_is_named_when_its_stub_is_met() -> None:
         load_scheduler(None, False, "paged", dtype="float32")
 
 
+def test_eight_bits_without_their_kernels_are_refused_in_one_line() -> None:
+    with pytest.raises(UsageError, match=r"cannot be served: int8 needs kernels that are built") as refused:
+        load_scheduler(None, True, "paged", Limits(int8=True), kernels=False)
+    assert "\n" not in str(refused.value)
+
+
 def test_every_mode_stands_on_the_days_before_it() -> None:
     """Each needs what the one before it needs, but for the memory whose place is taken."""
     for before, mode in itertools.pairwise(MODES):

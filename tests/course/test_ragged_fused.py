@@ -3,6 +3,7 @@
 import importlib
 
 import mlx.core as mx
+import numpy as np
 import pytest
 from tests.week1.reference_model import QWEN3, QWEN25, random_model
 
@@ -135,6 +136,27 @@ def test_a_step_that_asks_for_nothing_has_read_all_the_same():
     memory.shorten(one, 0)
     memory.reserve(one, 9)
     assert close(last, given.fused([chunk(one, 0, one.prompt, 1)], memory))
+
+
+@pytest.mark.parametrize("rows", range(1, 9))
+@pytest.mark.parametrize(
+    ("outputs", "inputs", "group_size", "dtype"),
+    [(33, 1056, 32, mx.float32), (19, 576, 64, mx.bfloat16), (17, 384, 128, mx.float16), (1, 32, 32, mx.bfloat16)],
+)
+def test_rows_that_rounding_leaves_alone_get_the_exact_product(rows, outputs, inputs, group_size, dtype):
+    call, result, types = (part("kernels.native", name) for name in ("call", "Result", "SCALE_TYPES"))
+    w = mx.random.normal((outputs, inputs), key=mx.random.key(rows)).astype(dtype)
+    quantized = mx.quantize(w, group_size, 4)
+    x = mx.random.randint(-127, 128, (rows, inputs), key=mx.random.key(9)).astype(mx.float32)
+    x[:, ::group_size] = 127  # so that 8 bits hold every number of each group as it is, whatever its power of two
+    groups = mx.repeat(mx.arange(inputs // group_size), group_size)
+    x = mx.power(2.0, -((mx.arange(rows)[:, None] + groups) % 5)) * x
+    sizes = rows, outputs, inputs, group_size, types.index(dtype)
+    actual = call("matvecs_int8.cpp", "matvecs_int8", x, *quantized, result((rows, outputs)), *sizes)
+    plain = mx.dequantize(
+        *(each.astype(mx.float32) if each.dtype == dtype else each for each in quantized), group_size, 4
+    )
+    assert close(actual, mx.array(np.array(x, np.float64) @ np.array(plain, np.float64).T, mx.float32), 1e-6)
 
 
 def test_eight_bits_are_close_and_each_token_is_rounded_by_itself():

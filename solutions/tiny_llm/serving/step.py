@@ -21,10 +21,10 @@ class Step:
     Those that run stay in the order of their numbers. Read are the chunks of the plan, where memory reserves room for
     their tokens or, if it has none, `make_room` does. Of a request that was put back for that, nothing is read in this
     step. Written are the tokens that are chosen: each goes to the end of its request's output, up to one of `eos_ids`,
-    which is no part of it, or one at which `stop` says that the text ends, or the last of `max_tokens`. Who has ended
-    leaves at once, and says why in `finished`. The queue is charged a chunk's tokens. `read` counts those that were
-    read, but not those at the end that were scored and not chosen: memory forgets them. A request may be cancelled in
-    the middle of a step, by what `stop` does: it is left alone.
+    which is no part of it, or one at which `stop` says that the text ends, or the last of `max_tokens`. Whoever has
+    ended leaves at once, and says why in `finished`. The queue is charged a chunk's tokens. `read` counts those that
+    were read, but not those at the end that were scored and not chosen: memory forgets them. A request may be cancelled
+    in the middle of a step, by what `stop` does: it is left alone.
     """
 
     chunks: list[Chunk] = field(default_factory=list)  # what was read

@@ -44,7 +44,7 @@ class Speculation:
         raise NotImplementedError("3.6.4 Drafts in the loop")
 
     def choose(self, logits: mx.array, chunks: list[Chunk]) -> list[list[int]]:
-        """Judge what was drafted, by `accept`, and choose the token behind it.
+        """Judge what was drafted, as `accept` does, and choose the token behind it.
 
         Both the target's probabilities and the draft's are those that the params of the request leave: row i of a chunk
         comes after the text and i drafted tokens, which the penalty sees, too. The k + 1 numbers are the `uniforms` of

@@ -28,7 +28,9 @@ from .options import Finite
     "--waiting", type=click.IntRange(min=0), default=64, show_default=True, help="Requests that may wait beside them."
 )
 @click.option("--memory", type=click.IntRange(min=1), help="MiB of keys and values (default: 1024).")
-@click.option("--int8", is_flag=True, help="Round activations to 8 bits: less exact, and faster with the C++ kernels.")
+@click.option(
+    "--int8", is_flag=True, help="Round activations to 8 bits: less exact, and faster; needs the kernels in C++."
+)
 @click.option(
     "--grace",
     type=Finite(min=0),

@@ -183,7 +183,7 @@ class Service:
             raise wrong(f"There is no token {odd}: the model has {vocabulary}.", "prompt")
         room, wanted = self.engine.context_length - len(tokens), asked.insisted or 1
         if room < wanted:
-            raise self._too_long(asked, f"The prompt has {len(tokens)} tokens, and {wanted} are to follow")
+            raise self._too_long(asked, f"The prompt has {_tokens(len(tokens))}, and {_tokens(wanted)} must follow")
         return tokens
 
     def _too_long(self, asked: Asked, what: str) -> Refusal:
@@ -218,6 +218,10 @@ class Service:
     def _detokenizer(self) -> Any:
         make = self.engine.part("tokenizer", "StreamingDetokenizer")
         return _Shown(make(self.engine.tokenizer, skip_special_tokens=False), self.engine.checkpoint.hidden_ids)
+
+
+def _tokens(count: int) -> str:
+    return f"{count} token{'' if count == 1 else 's'}"
 
 
 def _prompt_of(asked: Asked) -> str:

@@ -78,6 +78,7 @@ def measure(which: Which, load: Load, quick: bool = False, note: Callable[[str],
         "date": datetime.date.today().isoformat(),
         "machine": machine(),
         "load": dataclasses.asdict(load) | {"rate": rate, "read": read, "written": written},
+        "turns": len(turns),
         "fused": engine.fused,
         "rows": rows,
     }

@@ -16,10 +16,11 @@ def lines_of(found: dict[str, Any], width: int) -> list[str]:
     rows, load = found["rows"], found["load"]
     lines = in_columns(HEADINGS, [_cells(row, rows[0]) for row in rows], width)
     read, written, rate = number(load["read"]), number(load["written"]), number(load["rate"])
+    median = f", the median of {found['turns']}" if found["turns"] > 1 else ""
     return [
         *lines,
         "",
-        f"tokens/s: all {load['requests']} requests at once; {read} tokens to read and {written} to write.",
+        f"tokens/s: all {load['requests']} requests at once{median}; {read} tokens to read and {written} to write.",
         f"TTFT, TPOT: as a Poisson process brings {rate} a second, in ms: to the first token, and between two.",
         "put back: requests that gave their memory to older ones. hits: of the prompts, found in the prefix cache.",
         "" if found["fused"] else "Without the kernels of week 2 and day 4: pdm run doctor says what they need.",
