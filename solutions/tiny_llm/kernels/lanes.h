@@ -46,13 +46,24 @@ inline Floats all(float number) { return number - Floats{}; }
 /// Small whole numbers as floats.
 inline Floats to_floats(Words v) { return __builtin_convertvector((Ints)v, Floats); }
 
-/// The sum of the lanes.
-inline float sum(Floats v) {
+/// All lanes joined into one number, by an operation whose order does not matter.
+template <class Join>
+inline float joined(Floats v, Join join) {
   typedef float Four __attribute__((vector_size(16)));
   Four parts[LANES / 4];
   std::memcpy(parts, &v, sizeof v);
-  for (int i = 1; i < LANES / 4; ++i) parts[0] += parts[i];
-  return (parts[0][0] + parts[0][2]) + (parts[0][1] + parts[0][3]);
+  for (int i = 1; i < LANES / 4; ++i) parts[0] = join(parts[0], parts[i]);
+  return join(join(parts[0][0], parts[0][2]), join(parts[0][1], parts[0][3]));
+}
+
+/// The sum of the lanes.
+inline float sum(Floats v) {
+  return joined(v, [](auto a, auto b) { return a + b; });
+}
+
+/// The largest of the lanes.
+inline float largest(Floats v) {
+  return joined(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 
 /// a . b, each of n numbers.
@@ -69,6 +80,16 @@ inline float dot(const float* a, const float* b, int n) {
 template <class Number>
 inline Number nearest(Number x) {
   return (x + 12582912.0f) - 12582912.0f;
+}
+
+/// A register of lanes that are chosen from two: LANE is the number of one of a, or LANES more than that of one of b.
+template <uint32_t... LANE>
+inline Words pick(Words a, Words b) {
+#if defined(__clang__)
+  return __builtin_shufflevector(a, b, LANE...);
+#else
+  return __builtin_shuffle(a, b, Words{LANE...});
+#endif
 }
 
 /// e to the power of each lane, to 2e-7 of it; of less than -87 it is about 1e-38, and more than 88 counts as 88.

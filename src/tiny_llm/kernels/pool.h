@@ -58,11 +58,12 @@ inline void pause_briefly() { asm volatile("yield"); }
 inline void pause_briefly() {}
 #endif
 
-/// Runs a loop on all cores: whoever is free takes the next chunk of it, so that a slow or busy core takes fewer.
+/// Runs a loop on all cores: each has a share of its chunks, and who is done takes what the others have left, so that a
+/// slow or busy core does less.
 class Pool {
  public:
-  explicit Pool(int threads) {
-    for (int i = 1; i < threads; ++i) workers.emplace_back([this] { wait_for_work(); });  // the caller is one, too
+  explicit Pool(int threads) : shares(threads) {
+    for (int i = 1; i < threads; ++i) workers.emplace_back([this, i] { wait_for_work(i); });  // the caller is one, too
   }
 
   ~Pool() {
@@ -87,17 +88,20 @@ class Pool {
     std::lock_guard<std::mutex> one_at_a_time(callers);
     using Plain = std::remove_reference_t<Body>;
     Job job{[](void* b, int first, int last) { (*static_cast<Plain*>(b))(first, last); }, (void*)&body, count, chunk};
-    job.left = count;
+    const int64_t chunks = (count + chunk - 1) / chunk;
+    for (int i = 0; i < threads(); ++i) {
+      shares[i].next.store(int(chunks * i / threads()), std::memory_order_relaxed);
+      shares[i].end = int(chunks * (i + 1) / threads());
+    }
     current.store(&job);
     round.fetch_add(1);
     if (sleeping.load() > 0) {
       { std::lock_guard<std::mutex> lock(mutex); }  // a worker between its last look and its sleep would not hear
       wake.notify_all();
     }
-    work_on(job);
-    // Others may still be busy with their last chunk, or about to look at the job, which ends with this call.
-    wait_until([&] { return job.left.load(std::memory_order_acquire) == 0; });
+    work_on(job, 0);
     current.store(nullptr);
+    // Others may still be busy with their last chunk, or about to look at the job, which ends with this call.
     wait_until([&] { return inside.load() == 0; });
     if (job.thrown) std::rethrow_exception(job.thrown);
   }
@@ -107,27 +111,32 @@ class Pool {
     void (*call)(void*, int, int);
     void* body;
     int count, chunk;
-    alignas(128) std::atomic<int> next{0};  // written by all: not in a line with what is only read
-    alignas(128) std::atomic<int> left{0};
     std::atomic<bool> failed{false};
     std::exception_ptr thrown;
   };
 
-  static void work_on(Job& job) {
-    for (;;) {
-      const int first = job.next.fetch_add(job.chunk, std::memory_order_relaxed);
-      if (first >= job.count) return;
-      const int last = std::min(job.count, first + job.chunk);
-      try {
-        job.call(job.body, first, last);
-      } catch (...) {  // what leaves a thread would end the process: `run` throws it instead
-        if (!job.failed.exchange(true)) job.thrown = std::current_exception();
+  /// The chunks next .. end - 1, which are a thread's to begin with.
+  struct alignas(128) Share {  // written by all: not in a line with anything else
+    std::atomic<int> next{0};
+    int end = 0;
+  };
+
+  /// A thread's own share comes first. It is the same each time: what it reads may still be in its core's cache.
+  void work_on(Job& job, int me) {
+    for (int i = 0; i < threads(); ++i) {
+      Share& share = shares[(me + i) % threads()];
+      for (int at; (at = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) {
+        const int first = at * job.chunk, last = std::min(job.count, first + job.chunk);
+        try {
+          job.call(job.body, first, last);
+        } catch (...) {  // what leaves a thread would end the process: `run` throws it instead
+          if (!job.failed.exchange(true)) job.thrown = std::current_exception();
+        }
       }
-      job.left.fetch_sub(last - first, std::memory_order_acq_rel);
     }
   }
 
-  void wait_for_work() {
+  void wait_for_work(int me) {
     for (uint64_t seen = 0;;) {
       // The next product comes at once or not for long: look for 100 microseconds, then sleep.
       const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
@@ -142,7 +151,7 @@ class Pool {
       seen = round.load();
       if (stopping) return;
       ++inside;
-      if (Job* job = current.load()) work_on(*job);
+      if (Job* job = current.load()) work_on(*job, me);
       --inside;
     }
   }
@@ -153,6 +162,7 @@ class Pool {
     for (int looks = 0; !done(); ++looks) looks < 2000 ? pause_briefly() : std::this_thread::yield();
   }
 
+  std::vector<Share> shares;
   std::vector<std::thread> workers;
   std::mutex mutex, callers;
   std::condition_variable wake;

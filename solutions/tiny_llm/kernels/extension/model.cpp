@@ -24,7 +24,9 @@ void run_model(const Model& model, const Step& step, Memory& memory, float* logi
       throw std::out_of_range("the vocabulary has no token " + std::to_string(step.tokens[r]));
     unpack_row(model.table, step.tokens[r], &stream[r * hidden]);
   }
-  for (size_t i = 0; i < model.layers.size(); ++i) run_layer(model.layers[i], int(i), stream.data(), step, memory);
+  Room room(model.layers[0], rows);
+  for (size_t i = 0; i < model.layers.size(); ++i)
+    run_layer(model.layers[i], int(i), stream.data(), step, memory, room);
   for (int64_t r = 0; r < scored; ++r)
     norm(&stream[step.scored[r] * hidden], model.norm, model.eps, &normed[r * hidden], hidden);
   if (scored) multiply(model.head, normed.data(), logits, int(scored), step.ways);

@@ -49,14 +49,22 @@ static void swiglu(const float* gate, const float* up, float* y, int n) {
 }
 
 /// How many rows of so many numbers are worth another thread's while.
-static int rows_of(int64_t numbers) { return int(std::max<int64_t>(1, 8192 / numbers)); }
+static int rows_of(int64_t numbers) { return int(std::max<int64_t>(1, 2048 / numbers)); }
 
-void run_layer(const Layer& layer, int number, float* stream, const Step& step, Memory& memory) {
+Room::Room(const Layer& layer, int64_t tokens)
+    : normed(tokens * layer.hidden),
+      qkv(tokens * layer.qkv.outputs),
+      attended(tokens * layer.out.inputs),
+      product(tokens * layer.hidden),
+      gate_up(tokens * layer.gate_up.outputs),
+      gated(tokens * layer.width) {}
+
+void run_layer(const Layer& layer, int number, float* stream, const Step& step, Memory& memory, Room& room) {
   const int rows = int(step.tokens.size()), dims = layer.head_dim;
   const int64_t hidden = layer.hidden, width = layer.width;
   const int64_t q_size = layer.heads * dims, kv_size = layer.kv_heads * dims, qkv_size = q_size + 2 * kv_size;
-  OwnLines normed(rows * hidden), qkv(rows * qkv_size), attended(rows * q_size), product(rows * hidden),
-      gate_up(rows * 2 * width), gated(rows * width);
+  OwnLines &normed = room.normed, &qkv = room.qkv, &attended = room.attended, &product = room.product,
+           &gate_up = room.gate_up, &gated = room.gated;
 
   // Queries, keys and values.
   pool().run(rows, rows_of(hidden), [&](int first, int last) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "../pool.h"
+
 /// A quantized matrix, as `quantized.h` lays it out.
 struct Matrix {
   const uint32_t* packed;
@@ -57,5 +59,12 @@ class Memory {
   virtual void attend(int number, const float* queries, int64_t stride, float* attended) = 0;
 };
 
+/// What stands between the products of a layer, for so many tokens. The next layer writes over it.
+struct Room {
+  OwnLines normed, qkv, attended, product, gate_up, gated;
+
+  Room(const Layer& layer, int64_t tokens);
+};
+
 /// Adds to the stream, tokens x hidden, what layer `number` makes of it, and to the memory the new keys and values.
-void run_layer(const Layer& layer, int number, float* stream, const Step& step, Memory& memory);
+void run_layer(const Layer& layer, int number, float* stream, const Step& step, Memory& memory, Room& room);
