@@ -64,7 +64,7 @@ known.change(
 )
 known.change(
     "own-maximum-of-each-block",
-    ("std::max(largest[r], *std::max_element(row, row + visible))", "*std::max_element(row, row + visible)"),
+    ("std::max(largest[r], highest_of(row, visible))", "highest_of(row, visible)"),
     ("std::exp(largest[r] - higher);", "1.0f;"),
     fact="each block's weights are relative to its own largest score, and are added up as they are",
     question="Two blocks have a largest score of 1 and of 9. How large is the largest weight in each of them?",

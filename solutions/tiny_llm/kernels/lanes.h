@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <utility>
 
 // float32 numbers in a register. The first processors with AVX-512 slow down for it; those that also have VNNI do not.
 #if defined(__AVX512F__) && defined(__AVX512VNNI__)
@@ -46,10 +47,11 @@ inline Floats all(float number) { return number - Floats{}; }
 /// Small whole numbers as floats.
 inline Floats to_floats(Words v) { return __builtin_convertvector((Ints)v, Floats); }
 
+typedef float Four __attribute__((vector_size(16)));
+
 /// All lanes joined into one number, by an operation whose order does not matter.
 template <class Join>
 inline float joined(Floats v, Join join) {
-  typedef float Four __attribute__((vector_size(16)));
   Four parts[LANES / 4];
   std::memcpy(parts, &v, sizeof v);
   for (int i = 1; i < LANES / 4; ++i) parts[0] = join(parts[0], parts[i]);
@@ -66,6 +68,43 @@ inline float largest(Floats v) {
   return joined(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 
+/// A register of lanes that are chosen from two: LANE is the number of one of a, or LANES more than that of one of b.
+template <uint32_t... LANE>
+inline Words pick(Words a, Words b) {
+#if defined(__clang__)
+  return __builtin_shufflevector(a, b, LANE...);
+#else
+  return __builtin_shuffle(a, b, Words{LANE...});
+#endif
+}
+
+/// Of the pieces of STEP lanes that two registers have, every second one of a and the one before it of b change places.
+template <uint32_t STEP, uint32_t... LANE>
+inline void exchange(Words& a, Words& b, std::integer_sequence<uint32_t, LANE...>) {
+  const Words whole = a;
+  a = pick<(LANE & STEP ? LANE - STEP + LANES : LANE)...>(whole, b);
+  b = pick<(LANE & STEP ? LANE + LANES : LANE + STEP)...>(whole, b);
+}
+
+using AllLanes = std::make_integer_sequence<uint32_t, LANES>;
+
+/// The sum of two registers whose pieces are exchanged: half as many numbers of each, side by side.
+template <uint32_t STEP>
+inline Floats folded(Floats a, Floats b) {
+  Words first = (Words)a, second = (Words)b;
+  exchange<STEP>(first, second, AllLanes{});
+  return (Floats)first + (Floats)second;
+}
+
+/// The sums of the lanes of four registers: three times as fast as one after another.
+inline Four sums(Floats a, Floats b, Floats c, Floats d) {
+  const Floats each = folded<2>(folded<1>(a, b), folded<1>(c, d));  // lane i has a part of the sum of register i % 4
+  Four parts[LANES / 4];
+  std::memcpy(parts, &each, sizeof each);
+  for (int i = 1; i < LANES / 4; ++i) parts[0] += parts[i];
+  return parts[0];
+}
+
 /// a . b, each of n numbers.
 inline float dot(const float* a, const float* b, int n) {
   Floats total{};
@@ -80,16 +119,6 @@ inline float dot(const float* a, const float* b, int n) {
 template <class Number>
 inline Number nearest(Number x) {
   return (x + 12582912.0f) - 12582912.0f;
-}
-
-/// A register of lanes that are chosen from two: LANE is the number of one of a, or LANES more than that of one of b.
-template <uint32_t... LANE>
-inline Words pick(Words a, Words b) {
-#if defined(__clang__)
-  return __builtin_shufflevector(a, b, LANE...);
-#else
-  return __builtin_shuffle(a, b, Words{LANE...});
-#endif
 }
 
 /// e to the power of each lane, to 2e-7 of it; of less than -87 it is about 1e-38, and more than 88 counts as 88.

@@ -6,11 +6,18 @@
 /// The products of a query with N keys, one after another in memory: N sums grow side by side, and none waits.
 template <int N>
 inline void compare(const float* query, const float* keys, int dims, float scale, float* scores) {
-  Floats sums[N] = {};
+  Floats products[N] = {};
   int d = 0;
   for (; d + LANES <= dims; d += LANES)
-    for (int n = 0; n < N; ++n) sums[n] += load(query + d) * load(keys + n * dims + d);
-  for (int n = 0; n < N; ++n) scores[n] = scale * (sum(sums[n]) + dot(query + d, keys + n * dims + d, dims - d));
+    for (int n = 0; n < N; ++n) products[n] += load(query + d) * load(keys + n * dims + d);
+  float each[N];
+  if constexpr (N == 4) {
+    const Four four = sums(products[0], products[1], products[2], products[3]);
+    std::memcpy(each, &four, sizeof four);
+  } else {
+    for (int n = 0; n < N; ++n) each[n] = sum(products[n]);
+  }
+  for (int n = 0; n < N; ++n) scores[n] = scale * (each[n] + dot(query + d, keys + n * dims + d, dims - d));
 }
 
 /// Adds N values, each with its weight, to what a head has seen so far, which is read and written once for all N.

@@ -19,32 +19,37 @@ constexpr int KEYS = 96;     // in a block: with their values they stay in the c
 /// ROWS queries times N keys: ROWS * N sums grow side by side, and each number that is loaded meets several others.
 template <int ROWS, int N>
 static inline void compare(const float* queries, const float* keys, int dims, float* scores) {
-  Floats sums[ROWS][N] = {};
+  Floats products[ROWS][N] = {};
   int d = 0;
   for (; d + LANES <= dims; d += LANES) {
     Floats part[ROWS];
     for (int r = 0; r < ROWS; ++r) part[r] = load(queries + r * dims + d);
     for (int n = 0; n < N; ++n) {
       const Floats key = load(keys + n * dims + d);
-      for (int r = 0; r < ROWS; ++r) sums[r][n] += part[r] * key;
+      for (int r = 0; r < ROWS; ++r) products[r][n] += part[r] * key;
     }
   }
-  for (int r = 0; r < ROWS; ++r)
-    for (int n = 0; n < N; ++n) {
-      float score = sum(sums[r][n]);
-      for (int rest = d; rest < dims; ++rest) score += queries[r * dims + rest] * keys[n * dims + rest];
-      scores[r * KEYS + n] = score;
+  for (int r = 0; r < ROWS; ++r) {
+    float* row = scores + r * KEYS;
+    if constexpr (N == 4) {
+      const Four four = sums(products[r][0], products[r][1], products[r][2], products[r][3]);
+      std::memcpy(row, &four, sizeof four);
+    } else {
+      for (int n = 0; n < N; ++n) row[n] = sum(products[r][n]);
     }
+    for (int n = 0; n < N; ++n)
+      for (int rest = d; rest < dims; ++rest) row[n] += queries[r * dims + rest] * keys[n * dims + rest];
+  }
 }
 
 /// The scores of a block, rows x KEYS, of which n of each row are written: keys come from memory once and in order.
 static void compare_block(const float* queries, int rows, const float* keys, int n, int dims, float* scores) {
   int k = 0;
-  for (; k + 3 <= n; k += 3) {
-    ask_ahead(keys + k * dims, 3 * dims);
+  for (; k + 4 <= n; k += 4) {
+    ask_ahead(keys + k * dims, 4 * dims);
     int r = 0;
-    for (; r + 4 <= rows; r += 4) compare<4, 3>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);
-    for (; r < rows; ++r) compare<1, 3>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);
+    for (; r + 3 <= rows; r += 3) compare<3, 4>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);
+    for (; r < rows; ++r) compare<1, 4>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);
   }
   for (; k < n; ++k)
     for (int r = 0; r < rows; ++r) compare<1, 1>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);

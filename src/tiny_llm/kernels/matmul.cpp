@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lanes.h"
+#include "panels.h"
 #include "pool.h"
 #include "quantized.h"
 
@@ -23,32 +24,25 @@ constexpr int TILE = 6;
 /// Rows `first` to first + WIDTH - 1 of W as floats, inputs x WIDTH: for each input the rows lie side by side.
 ///
 /// A lane is a row here: a register holds the same word of LANES rows, and each shift gives one input of all of them.
-/// Rows past the end repeat the last one.
+/// What stands in the places of rows past the end is of no use.
 static void unpack(const uint32_t* packed, const void* scales, const void* biases, int first, int outputs, int inputs,
                    int group_size, int scale_type, float* panel) {
   const int words = inputs / PER_WORD, groups = inputs / group_size, words_of_group = group_size / PER_WORD;
-  std::vector<float> wide(int64_t(2 * LANES) * groups);  // the scales of LANES rows, then the biases
-  float *wide_scales = wide.data(), *wide_biases = wide_scales + int64_t(LANES) * groups;
-  for (int left = 0; left < WIDTH; left += LANES) {
-    int64_t row[LANES];
-    for (int lane = 0; lane < LANES; ++lane) {
-      row[lane] = std::min(first + left + lane, outputs - 1);
-      widen(scales, row[lane] * groups, groups, scale_type, wide_scales + int64_t(lane) * groups);
-      widen(biases, row[lane] * groups, groups, scale_type, wide_biases + int64_t(lane) * groups);
-    }
-    for (int g = 0; g < groups; ++g) {
-      Floats scale{}, bias{};
-      for (int lane = 0; lane < LANES; ++lane) {
-        scale[lane] = wide_scales[int64_t(lane) * groups + g];
-        bias[lane] = wide_biases[int64_t(lane) * groups + g];
-      }
-      for (int w = g * words_of_group; w < (g + 1) * words_of_group; ++w) {
-        Words word{};
-        for (int lane = 0; lane < LANES; ++lane) word[lane] = packed[row[lane] * words + w];
-        for (int digit = 0; digit < PER_WORD; ++digit) {
-          const Floats q = to_floats(word >> (4 * digit) & 15);
-          store(panel + (w * PER_WORD + digit) * WIDTH + left, q * scale + bias);
-        }
+  std::vector<float> lines(int64_t(3 * LANES) * groups);
+  float *wide_scales = lines.data(), *wide_biases = wide_scales + LANES * groups, *room = wide_biases + LANES * groups;
+  for (int left = 0; left < WIDTH && first + left < outputs; left += LANES) {
+    const int64_t row = first + left;
+    const int rows = std::min(LANES, outputs - first - left);
+    of_panel(scales, row, rows, groups, scale_type, room, wide_scales);
+    of_panel(biases, row, rows, groups, scale_type, room, wide_biases);
+    Words square[LANES];
+    for (int w = 0; w < words; ++w) {
+      if (w % LANES == 0) columns_from(w, packed + row * words, rows, words, square);
+      const Floats scale = load(wide_scales + w / words_of_group * LANES);
+      const Floats bias = load(wide_biases + w / words_of_group * LANES);
+      for (int digit = 0; digit < PER_WORD; ++digit) {
+        const Floats q = to_floats(square[w % LANES] >> (4 * digit) & 15);
+        store(panel + (int64_t(w) * PER_WORD + digit) * WIDTH + left, q * scale + bias);
       }
     }
   }

@@ -8,9 +8,6 @@
 #include "../lanes.h"
 #include "../pool.h"
 
-/// Whether `matvecs` is faster than `matmul`: for up to 4 rows of x, and up to 8 if they are long.
-static bool are_few(int rows, int inputs) { return rows <= 4 || (rows <= 8 && inputs >= 1024); }
-
 void multiply(const Matrix& w, const float* x, float* y, int rows, Ways ways) {
   if (ways.int8 && ways.few) {  // also one row: what a token gives must not depend on who else is there
     for (int64_t r = 0; r < rows; r += 8)
@@ -21,8 +18,8 @@ void multiply(const Matrix& w, const float* x, float* y, int rows, Ways ways) {
   if (rows == 1)
     return (ways.int8 ? matvec_int8 : matvec_threads)(x, w.packed, w.scales, w.biases, y, w.outputs, w.inputs,
                                                       w.group_size, w.scale_type);
-  (ways.few && are_few(rows, w.inputs) ? matvecs : matmul)(x, w.packed, w.scales, w.biases, y, rows, w.outputs,
-                                                          w.inputs, w.group_size, w.scale_type);
+  (ways.few && rows <= 8 ? matvecs : matmul)(x, w.packed, w.scales, w.biases, y, rows, w.outputs, w.inputs,
+                                             w.group_size, w.scale_type);
 }
 
 void norm(const float* x, const float* weight, float eps, float* y, int n) {
