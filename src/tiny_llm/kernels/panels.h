@@ -35,14 +35,19 @@ inline void columns_from(int first, const uint32_t* from, int rows, int columns,
   transpose(registers);
 }
 
-/// The scales, or biases, of `rows` rows of W from row `first` on: groups x LANES. room is for as many.
+/// The scales, or biases, of `rows` rows of W from row `first` on: groups x LANES, in the places of other rows anything.
+/// room is for as many.
 inline void of_panel(const void* from, int64_t first, int rows, int groups, int scale_type, float* room, float* to) {
   widen(from, first * groups, rows * groups, scale_type, room);
-  for (int g = 0; g < groups; ++g) {
-    Floats lanes{};
-    for (int r = 0; r < LANES; ++r) lanes[r] = room[r * groups + g];
-    store(to + g * LANES, lanes);
+  int g = 0;
+  for (; g + LANES <= groups; g += LANES) {
+    Words square[LANES];
+    for (int r = 0; r < LANES; ++r) square[r] = (Words)load(room + r * groups + g);
+    transpose(square);
+    for (int i = 0; i < LANES; ++i) store(to + (g + i) * LANES, (Floats)square[i]);
   }
+  for (; g < groups; ++g)
+    for (int r = 0; r < LANES; ++r) to[g * LANES + r] = room[r * groups + g];
 }
 
 /// A panel, LANES rows of W or fewer, times all vectors.
