@@ -352,6 +352,24 @@ async def closed_while_two_are_on_their_way(room: Room) -> list[str]:
     return [f"{now():g} s: closed", room.held()]
 
 
+@scene(
+    "1 s: closed",
+    "1 s: nobody in the scheduler",
+    "1 s: 100 gets 101, 1 watched",
+    "1 s: EngineClosed",
+    "1 s: EngineClosed",
+    "101 s: nobody in the scheduler",
+)
+async def closed_while_one_is_on_its_way(room: Room) -> list[str]:
+    """It is submitted behind the step that goes on, and hears of the end as well."""
+    room.caller(asked(100, 50))
+    await asyncio.sleep(0.5)
+    room.caller(asked(200, 50))
+    await asyncio.sleep(0.2)
+    await room.engine.close(0.0)
+    return [f"{now():g} s: closed", room.held()]
+
+
 @scene("0 s: closed", "0 s: EngineClosed", "100 s: nobody in the scheduler")
 async def closed_with_nobody_there(room: Room) -> list[str]:
     await room.engine.close(5.0)

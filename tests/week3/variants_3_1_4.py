@@ -296,6 +296,22 @@ known.change(
     question="Who tells the scheduler that a stop string was found?",
 )
 known.change(
+    "ends-says-it-once",
+    (
+        """
+        self.add(token)
+        return self.found is not None
+        """,
+        """
+        before = self.found
+        self.add(token)
+        return self.found is not before
+        """,
+    ),
+    fact="`ends` is true only for the token with which the text ends, and no more for one behind it",
+    question="The text has ended, and one token more comes. Has it ended?",
+)
+known.change(
     "found-is-true",
     ("_, end, self.found = min(places)", "_, end, _ = min(places)\nself.found = True"),
     fact="`found` is True, and not the string",

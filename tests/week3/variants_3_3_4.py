@@ -154,6 +154,31 @@ known.change(
     question="Where will the scheduler find the request again?",
 )
 known.change(
+    "the-youngest-is-first",
+    (
+        "while not self.memory.reserve(chunk.request, len(chunk.tokens)):",
+        "gone: list[Request] = []\nwhile not self.memory.reserve(chunk.request, len(chunk.tokens)):",
+    ),
+    ("self.waiting.put_back(youngest)", "gone.insert(0, youngest)"),
+    (
+        "if youngest is chunk.request:\n    return False",
+        """
+        if youngest is chunk.request:
+            break
+        """,
+    ),
+    (
+        "return True",
+        """
+        for one in gone:
+            self.waiting.put_back(one)
+        return chunk.request not in gone
+        """,
+    ),
+    fact="of several who are put back, the youngest is the next one to be let in",
+    question="Requests 3 and 4 are put back. Which of them came first, and which one will be let in first?",
+)
+known.change(
     "not-told",
     ("step.preempted.append(youngest)", "pass"),
     fact="the step does not say who was put back",

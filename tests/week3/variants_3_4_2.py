@@ -125,6 +125,12 @@ known.change(
     question="Ten tokens in pages of four: how many pages are there?",
 )
 known.change(
+    "a-page-more-than-full",
+    ("(tokens + page - 1) / page", "tokens / page + 1"),
+    fact="tokens that fill their pages get one page more, behind the end of the table",
+    question="Twelve tokens in pages of four: how many pages are there?",
+)
+known.change(
     "last-page-whole",
     *both("std::min(page, tokens - first)", "page"),
     fact="the last page is read to its end",

@@ -106,6 +106,12 @@ known.change(
     question="Pages of 20 and blocks of 96: how far in its page is the first key of the second block?",
 )
 known.change(
+    "each-block-from-the-start",
+    ("s = from + k", "s = k"),
+    fact="the keys of each block are looked up as if it were the first one",
+    question="The second block begins at token 96. In which entry of the table is that, in pages of 16?",
+)
+known.change(
     "over-the-page's-end",
     ("j < page - in_page && k < n", "j < page && k < n"),
     fact="a whole page is read from the middle of one on, into what lies behind it in the pool",

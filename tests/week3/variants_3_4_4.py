@@ -200,6 +200,12 @@ known.change(
     question="SIMD-group 0 has its scores. Which SIMD-groups may still be adding up theirs, and from what?",
 )
 known.change(
+    "keys-too-soon",
+    (f"{BARRIER}  // all are through with the values before", ""),
+    fact="keys are put into the tile while others may still read the values of the block before there",
+    question="SIMD-group 0 has added up its values. Which SIMD-groups may still be reading theirs, and from where?",
+)
+known.change(
     "128-for-129",
     ("tile[32][129];", "tile[32][128];"),
     fact="rows of the tile lie 128 numbers apart, so that the first numbers of all keys lie in the same bank",

@@ -107,6 +107,23 @@ known.change(
     question="A story comes back to its beginning. What is closer to what it will say: page 1 or the last page?",
 )
 known.change(
+    "place-with-enough-behind-it",
+    (
+        """
+        for first in range(len(tokens) - size - 1, -1, -1):  # the latest place first
+            if tokens[first] == end[0] and tokens[first : first + size] == end:  # most places fail at once
+                return tokens[first + size : first + size + count]
+        """,
+        """
+        places = [first for first in range(len(tokens) - size - 1, -1, -1) if tokens[first : first + size] == end]
+        for first in [*(place for place in places if place + size + count <= len(tokens)), *places]:
+            return tokens[first + size : first + size + count]
+        """,
+    ),
+    fact="a place with as many tokens behind it as are wanted is preferred to a later one with fewer",
+    question="The latest place has two tokens behind it, and three are wanted. Which place does the docstring name?",
+)
+known.change(
     "finds-itself",
     (PLACES, "range(len(tokens) - size, -1, -1)"),
     fact="the end of the text is found in its own place, behind which there is nothing",

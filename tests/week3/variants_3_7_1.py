@@ -94,6 +94,21 @@ known.change(
     question="Your submit is done, and the next step begins before your coroutine goes on. Who is told its tokens?",
 )
 known.change(
+    "closed-before-it-is-heard-of",
+    (
+        """
+        self._callers[request] = mailbox  # before the job: the next step may already have a token
+        await self._do(self._scheduler.submit, request)
+        """,
+        """
+        await self._do(self._scheduler.submit, request)
+        self._callers[request] = mailbox
+        """,
+    ),
+    fact="a caller is known only once its request is submitted, so that close passes over one that is on its way",
+    question="close comes while a submit waits behind a step. Whom does it find in your table, and whom does it tell?",
+)
+known.change(
     "stepping-begins-once",
     ("if self._stepping is None or self._stepping.done():", "if self._stepping is None:"),
     fact="who comes when all others have left waits for ever, as the task that steps has ended with them",
