@@ -226,7 +226,7 @@ def test_task_1_accept_refuses(cut, numbers):
         "target": (target[:2], rows, drafted, draws),
         "draws": (target, rows, drafted, draws[:2]),
         "draft": (target, rows[:1], drafted, draws),
-        "width": (target, rows[:, :3], drafted, draws),
+        "width": (target, rows[:, :3], [0, 1], [0.0, 0.0, 0.5]),  # both stand: no row is taken from another
     }
     with raises_value_error(f"2 drafted, V 4, too little of the {cut}", numbers):
         acceptance.accept(*cases[cut])

@@ -106,7 +106,7 @@ def accept_refusals(program):
         (target, draft[:1], drafted, draws),
         (target, draft, drafted, draws[:2]),
         (target, draft, drafted, [*draws, 0.5]),
-        (target, draft[:, :3], drafted, draws),
+        (target, draft[:, :3], [0, 1], [0.0, 0.0, 0.5]),
         (target, draft, drafted[:1], draws),
     ):
         try:
@@ -281,6 +281,12 @@ known.change(
     ("if draft.shape != (count, target.shape[1]):", "if False:"),
     fact="a draft of another shape than k x V is taken",
     question="Whose probabilities are the rows of a draft, if there are fewer rows than tokens?",
+)
+known.change(
+    "rows-alone-are-counted",
+    ("if draft.shape != (count, target.shape[1]):", "if draft.shape[0] != count:"),
+    fact="a draft with as many rows as it should have is taken, whatever its vocabulary",
+    question="The draft model has 3 tokens, and the target 4. What do you take away from the fourth?",
 )
 
 

@@ -213,7 +213,7 @@ def agrees_call_by_call(accept, changed=list):
         (mx.concatenate([target, target]), draft, drafted, draws),
         (target, draft[:1], drafted, draws),
         (target, mx.concatenate([draft, draft]), drafted, draws),
-        (target, draft[:, :3], drafted, draws),
+        (target, draft[:, :3], [0, 1], [0.0] * 3),
         (target, draft, drafted, draws[:2]),
         (target, draft, drafted, [*draws, 0.5]),
     ):
