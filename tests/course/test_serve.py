@@ -13,12 +13,13 @@ from contextlib import contextmanager, suppress
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-import openai
 import pytest
 
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.testkit.marks import needs
 from tiny_llm_course.testkit.servers import running_server
+
+openai = pytest.importorskip("openai", reason="not run here: needs openai (pdm run dev-setup)")
 
 pytestmark = needs("port")
 MODEL = "tiny-qwen3"
