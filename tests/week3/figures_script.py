@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -33,6 +34,7 @@ def figures(text: Any) -> dict[str, float]:
             continue
         try:
             name, value = line.rsplit(" ", 1)
+            name = re.sub(r'(?<=le=")[^"+]+', lambda bound: str(float(bound[0])), name)  # 1 and 1.0 are the same bound
             number = float(value)
         except ValueError:
             raise fail("a line that Prometheus does not read", f"got       {line!r}") from None
@@ -44,7 +46,8 @@ def figures(text: Any) -> dict[str, float]:
             raise fail(f"{name} is there twice")
         found[name] = number
     for base, kind in kinds.items():
-        found[f"# {base} is a {kind}"] = 1.0
+        if any(name.startswith(base) for name in found):
+            found[f"# {base} is a {kind}"] = 1.0
     return found
 
 
@@ -70,7 +73,7 @@ Call = tuple[float, str, int, int]  # when, what, which request, and a number
 def measured(metrics: Any, clock: Clock, calls: Sequence[Call], prompts: Sequence[int]) -> Any:
     """Let these calls be made, and give the text. A step is all "new" and "ends" of one time, and a "step" without."""
     requests = [request_of(prompt) for prompt in prompts]
-    number = 0
+    number, admitted = 0, set[int]()
     while number < len(calls):
         at, what, who, count = calls[number]
         clock.now, request = at, requests[who]
@@ -91,6 +94,9 @@ def measured(metrics: Any, clock: Clock, calls: Sequence[Call], prompts: Sequenc
                 if what == "preempted":
                     step.preempted.append(request)
                     continue
+                if who not in admitted:  # its first step
+                    admitted.add(who)
+                    step.admitted.append(request)
                 step.chunks.append(Chunk(request, 0, [1], 1))
                 step.new.append([5] * count)
                 request.output += [5] * count
@@ -116,16 +122,17 @@ def measured_by_formula(
             total["refused_requests"] += 1
         elif what == "left":
             reasons[("stop", "length", "cancelled")[count]] += 1
+            arrived.pop(who, None), began.pop(who, None)
         elif what == "preempted":
             total["preemptions"] += 1
         else:
             total["output_tokens"] += count
             if who in began:
                 after[who] += count
-            elif count:
+            elif count and who in arrived:
                 began[who] = at
                 ttft.append(at - arrived[who])
-            if what == "ends" and after[who]:
+            if what == "ends" and who in began and after[who]:
                 tpot.append((at - began[who]) / after[who])
     names = ("steps", "preemptions", "prompt_tokens", "output_tokens", "refused_requests")
     found: dict[str, float] = {f"tiny_llm_{name}_total": total[name] for name in names}
@@ -139,7 +146,7 @@ def measured_by_formula(
             found[f'{name}_bucket{{le="{label}"}}'] = sum(seconds <= bound for seconds in times)
         found |= {f"{name}_sum": sum(times), f"{name}_count": len(times), f"# {name} is a histogram": 1.0}
     found |= {f"tiny_llm_{name}": value for name, value in GAUGES.items()}
-    found |= {f"# tiny_llm_{name}_total is a counter": 1.0 for name in (*names, "requests")}
+    found |= {f"# tiny_llm_{name}_total is a counter": 1.0 for name in (*names, *(["requests"] if reasons else []))}
     return found | {f"# tiny_llm_{name} is a gauge": 1.0 for name in GAUGES}
 
 

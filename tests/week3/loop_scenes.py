@@ -370,6 +370,25 @@ async def closed_while_one_is_on_its_way(room: Room) -> list[str]:
     return [f"{now():g} s: closed", room.held()]
 
 
+@scene(
+    "1 s: 100 gets 101, 1 watched",
+    "4.5 s: 100 gets 102, 2 watched",
+    "4.5 s: EngineFailed, from RuntimeError",
+    "104.5 s: nobody in the scheduler",
+    fails=[3],
+)
+async def a_step_that_fails_while_a_reader_rests(room: Room) -> list[str]:
+    """What has come is read first, and the error comes after it."""
+    await room.caller(asked(100, 50), rests=3.5)
+    return []
+
+
+@scene("0 s: through", "100 s: nobody in the scheduler")
+async def no_requests_at_all(room: Room) -> list[str]:
+    await room.caller()
+    return []
+
+
 @scene("0 s: closed", "0 s: EngineClosed", "100 s: nobody in the scheduler")
 async def closed_with_nobody_there(room: Room) -> list[str]:
     await room.engine.close(5.0)

@@ -3,9 +3,9 @@
 import asyncio
 import json
 import random
+import sys
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 from tests.week3.engine_room import Request
@@ -56,12 +56,14 @@ class Script:
     stops: Sequence[int] = ()
     error: str = ""
     closes: int = 0
+    grows: bool = False  # each text is the next turn's while a piece is sent
     ahead: bool = False  # the scheduler is a step ahead: all texts are there and all requests have ended
     last: bool = False
 
 
-def streamed(program: Any, loop: ModuleType, script: Script, events: bool) -> list[str]:
+def streamed(program: Any, script: Script, events: bool) -> list[str]:
     """The pieces, or the events, in words, and then what became of the stream and of the texts."""
+    loop = _loop_of(program)
     requests = [Request([7] * 3, 9), Request([7] * 3, 9)]
     texts = [Text(held, late) for held, late in zip(script.held, script.late, strict=True)]
     state = ["open"]
@@ -71,6 +73,7 @@ def streamed(program: Any, loop: ModuleType, script: Script, events: bool) -> li
             if script.ahead:
                 for who, _, text, finished in script.turns:
                     texts[who].text, requests[who].finished = text, finished
+                    texts[who].found = "dog" if who in script.stops else None
             for who, tokens, text, finished in script.turns:
                 await asyncio.sleep(1.0)
                 if not script.ahead:
@@ -102,6 +105,8 @@ def streamed(program: Any, loop: ModuleType, script: Script, events: bool) -> li
         try:
             async for item in reader:
                 number += 1
+                if script.grows and number < len(script.turns):
+                    texts[script.turns[number][0]].text = script.turns[number][2]
                 if events:
                     raw += item
                 else:
@@ -121,9 +126,14 @@ def streamed(program: Any, loop: ModuleType, script: Script, events: bool) -> li
     return lines
 
 
+def _loop_of(program: Any) -> Any:
+    """The module whose errors a program knows: that of its own package, the learner's or the solution's."""
+    return sys.modules[f"{program.__module__.partition('.')[0]}.server.loop"]
+
+
 def _parsed(raw: bytes) -> list[str]:
     """Server-Sent Events in words."""
-    found, events = [], raw.decode().split("\n\n")
+    found, events = [], raw.decode().replace("\r\n", "\n").split("\n\n")  # lines may end either way
     for event in events[:-1]:
         data = event.removeprefix("data: ")
         if data == event or "\n" in data or "\r" in data:
@@ -181,6 +191,14 @@ STREAMS: dict[str, tuple[Script, list[str]]] = {
     "a text that is a step ahead of its news": (
         Script([(0, [5], "That", ""), (0, [6], "That is", "length")], ahead=True),
         ["0 'That is' [5] ''", "0 '' [6] 'length'"],
+    ),
+    "a stop string that is found a step before its news": (
+        Script([(0, [5], "a blue ", ""), (0, [6], "a blue ", "stop")], stops=[0], ahead=True),
+        ["0 'a blue ' [5] ''", "0 '' [6] 'stop'"],
+    ),
+    "a text that grows while a piece is sent": (
+        Script([(0, [5], "That", ""), (0, [6], "That is", ""), (0, [7], "That is it", "length")], grows=True),
+        ["0 'That' [5] ''", "0 ' is' [6] ''", "0 ' it' [7] 'length'"],
     ),
 }
 

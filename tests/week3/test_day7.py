@@ -200,6 +200,13 @@ def test_task_2_gate_groups():
         backpressure.Gate(4).enter(5)
 
 
+def test_task_2_gate_promises_nothing_for_ever():
+    """A group that may never come in is promised no places."""
+    ops = [(0.0, "enter", 2), (0.0, "enter", 5), (0.0, "enter", 1)]
+    case = "room for 2, both inside, a group of 5 comes, and then one"
+    same_ids(again(lambda: passes(backpressure.Gate, 2, ops), case), [2, -1000, -1], case)
+
+
 def test_task_2_gate_by_its_own_clock():
     """Without a clock it has one, and one at a time is meant where nothing is said."""
     case = "room for 1, no clock"
@@ -233,7 +240,7 @@ def test_task_2_gate_any_day(most, seed):
 
 
 def pieces_and_end(script, name):
-    found = again(lambda: streamed(streaming.TextStream, loop, script, events=False), name)
+    found = again(lambda: streamed(streaming.TextStream, script, events=False), name)
     calls = [sum(who == i and bool(why) for who, _, _, why in script.turns) for i in range(2)]
     end = f"the news: read to its end; calls of finish: {calls[0]} and {calls[1]}"
     return found, end
@@ -251,8 +258,8 @@ def test_task_3_stream_pieces(name):
 def test_task_3_stream_events(name):
     """The same pieces as events, and [DONE] behind them."""
     script, _ = STREAMS[name]
-    found = again(lambda: streamed(streaming.TextStream, loop, script, events=True), name)
-    pieces = again(lambda: streamed(streaming.TextStream, loop, script, events=False), name)
+    found = again(lambda: streamed(streaming.TextStream, script, events=True), name)
+    pieces = again(lambda: streamed(streaming.TextStream, script, events=False), name)
     case = f"the events of {name}: {script.turns}"
     same_pieces([str(len(found)), found[-2], found[-1]], [str(len(pieces) + 1), "[DONE]", pieces[-1]], case)
 
@@ -267,12 +274,12 @@ READ = "the news: read to its end; calls of finish: 1 and 0"
 
 def test_task_3_stream_events_in_json():
     """Line ends and quotation marks are within a line of JSON."""
-    found = again(lambda: streamed(streaming.TextStream, loop, Script(TWO), events=True), "two pieces")
+    found = again(lambda: streamed(streaming.TextStream, Script(TWO), events=True), "two pieces")
     same_pieces(found, [*EVENTS, "[DONE]", READ], f"the events of {TWO}")
 
 
 def test_task_3_stream_something_behind_it():
-    found = again(lambda: streamed(streaming.TextStream, loop, Script(TWO, last=True), events=True), "two pieces")
+    found = again(lambda: streamed(streaming.TextStream, Script(TWO, last=True), events=True), "two pieces")
     same_pieces(found, [*EVENTS, '{"usage": 5}', "[DONE]", READ], f"the events of {TWO}, and then usage")
 
 
@@ -280,17 +287,17 @@ def test_task_3_stream_something_behind_it():
 def test_task_3_stream_that_fails(error):
     """The error is the last event; pieces raise it."""
     script, case = Script(TWO[:1], error=error, last=True), f"{TWO[:1]}, and then {error}"
-    found = again(lambda: streamed(streaming.TextStream, loop, script, events=True), case)
+    found = again(lambda: streamed(streaming.TextStream, script, events=True), case)
     end = "the news: open; calls of finish: 0 and 0"
     same_pieces(found, [EVENTS[0], '{"error": "what has happened"}', end], f"the events of {case}")
-    found = again(lambda: streamed(streaming.TextStream, loop, script, events=False), case)
+    found = again(lambda: streamed(streaming.TextStream, script, events=False), case)
     same_pieces(found[-2:], [f"raised {error}", end], f"the pieces of {case}")
 
 
 def test_task_3_stream_that_cannot_begin():
     """A ValueError is not the engine's: there is nothing to be told in an event."""
     script, case = Script([], error="ValueError"), "a ValueError before the first news"
-    found = again(lambda: streamed(streaming.TextStream, loop, script, events=True), case)
+    found = again(lambda: streamed(streaming.TextStream, script, events=True), case)
     same_pieces(found, ["raised ValueError", "the news: open; calls of finish: 0 and 0"], case)
 
 
@@ -299,7 +306,7 @@ def test_task_3_stream_whose_reader_leaves(events):
     """When aclose returns, the news are closed."""
     script = Script([(0, [5], "a", ""), (0, [6], "ab", ""), (0, [7], "abc", "length")], closes=2)
     what = "events" if events else "pieces"
-    found = again(lambda: streamed(streaming.TextStream, loop, script, events), what)
+    found = again(lambda: streamed(streaming.TextStream, script, events), what)
     end = "the news: closed; calls of finish: 0 and 0"
     same_pieces(found[-1:], [end], f"{what}, of which the reader takes two and closes them")
 
@@ -323,9 +330,11 @@ def check_figures(calls, prompts, case):
     found = figures(again(run, case))
     expected = measured_by_formula(calls, prompts, metrics.FIRST_TOKEN, metrics.EACH_TOKEN)
     if missing := sorted(expected.keys() - found.keys()):
-        fail(Kind.VALUES, f"{len(missing)} figures are missing", case, *(f"missing   {name}" for name in missing[:3]))
+        count = "a figure is" if len(missing) == 1 else f"{len(missing)} figures are"
+        fail(Kind.VALUES, f"{count} missing", case, *(f"missing   {name}" for name in missing[:3]))
     if strange := sorted(found.keys() - expected.keys()):
-        fail(Kind.VALUES, f"{len(strange)} figures too many", case, *(f"got       {name}" for name in strange[:3]))
+        count = "a figure" if len(strange) == 1 else f"{len(strange)} figures"
+        fail(Kind.VALUES, f"{count} too many", case, *(f"got       {name}" for name in strange[:3]))
     for name, value in expected.items():
         if not math.isclose(found[name], value, rel_tol=1e-9, abs_tol=1e-9):
             fail(Kind.VALUES, f"{name} is wrong", case, f"expected  {value:.10g}", f"got       {found[name]:.10g}")
@@ -382,6 +391,19 @@ def test_task_4_metrics_who_leaves_early():
     check_figures(calls, [4, 5, 6], "three requests at 0 s: two leave at 1.5 s, one is put back at 2 s")
 
 
+def test_task_4_metrics_a_step_that_is_told_late():
+    """Two are gone before the step is told in which they got a token, for one of them the first."""
+    calls = [
+        (0.0, "arrived", 0, 0),
+        (0.0, "arrived", 1, 0),
+        (1.0, "new", 0, 1),
+        (1.5, "left", 0, 2),
+        (1.5, "left", 1, 2),
+    ]
+    calls += [(2.0, "new", 0, 1), (2.0, "new", 1, 1)]
+    check_figures(calls, [4, 5], "two requests at 0 s leave at 1.5 s, and a step with both is told at 2 s")
+
+
 def test_task_4_metrics_two_put_back():
     """One step puts back two requests, and a later one of them once more."""
     calls = [(0.0, "arrived", 0, 0), (0.0, "arrived", 1, 0), (0.0, "arrived", 2, 0)]
@@ -402,9 +424,11 @@ def test_task_4_metrics_keeps_nothing():
         for number in range(1000):
             request = asked(number)
             subject.arrived(request)
-            if number % 2:
+            if number % 3:
                 subject.stepped(_step_of(request))
             subject.left(request, "stop")
+            if number % 3 == 2:  # it has left in the middle of a step
+                subject.stepped(_step_of(request))
     held = sum(len(v) for v in vars(subject).values() if isinstance(v, dict | list | set))
     if held > 100:
         fail(Kind.VALUES, "requests that have left are kept", case, f"got       {held} entries in its dicts")

@@ -48,6 +48,26 @@ known.change(
     question="The browser tab is closed after ten of a thousand tokens. What does the model compute next?",
 )
 known.change(
+    "the-cancelled-alone",
+    (
+        """
+        finally:
+            for request in requests:
+                if self._callers.pop(request, None):
+                    self._worker.submit(self._cancel, request)
+        """,
+        """
+        except asyncio.CancelledError:
+            for request in requests:
+                if self._callers.pop(request, None):
+                    self._worker.submit(self._cancel, request)
+            raise
+        """,
+    ),
+    fact="only a caller who is cancelled is cleaned up after, not one who closes the generator or is refused",
+    question="aclose() raises a GeneratorExit where your generator waits. Which of its lines are run then?",
+)
+known.change(
     "waits-while-it-leaves",
     ("self._worker.submit(self._cancel, request)", "await self._do(self._cancel, request)"),
     fact="who leaves waits for each request's cancellation, and leaves the rest behind if cancelled again",
@@ -157,6 +177,33 @@ known.change(
     ("while ended < len(requests):", "while ended < len(requests) and not all(r.finished for r in requests):"),
     fact="the stream ends as soon as request.finished says so, which may be before the last news",
     question="Who writes request.finished, and when is the step told in which it was written?",
+)
+known.change(
+    "error-before-news",
+    ("if not self._news and self._error:", "if self._error:"),
+    fact="a reader with unread news gets the error at once, and those tokens are lost",
+    question="A reader sleeps for three steps, then the server is closed. What should it find first?",
+)
+known.change(
+    "waits-for-none",
+    (
+        """
+        while ended < len(requests):
+            for news in await mailbox.opened():
+                ended += bool(news.finished)
+                yield news
+        """,
+        """
+        while True:
+            for news in await mailbox.opened():
+                ended += bool(news.finished)
+                yield news
+            if ended == len(requests):
+                break
+        """,
+    ),
+    fact="a stream of no requests waits for news that never come",
+    question="How many of no requests must have ended before the stream does?",
 )
 known.change(
     "last-token-of-a-step",

@@ -33,6 +33,7 @@ for most, ops in (
     (5, [*HOURS, (20, "enter", 4), (900, "enter", 1)]),
     (2, PROMISES),
     (4, GROUPS),
+    (2, [(0, "enter", 2), (0, "enter", 5), (0, "enter", 1)]),
     (3, [(0, "enter", 3), *MANY]),
     (3, [(0, "enter", 3), (0.01, "leave", 3), (0.02, "enter", 3), (0.03, "enter", 1)]),
     (4, random_ops(1, 4, 40)),
@@ -72,6 +73,27 @@ known.change(
     ("if count > self.most:", "if count > 10**9:"),
     fact="a group that can never fit is told to come again",
     question="Five want to enter where there is room for four. When should they come again?",
+)
+known.change(
+    "promised-for-ever",
+    (
+        """
+        if count > self.most:
+            raise ValueError(f"{count} requests at once, but there is room for {self.most}")
+        now = self._clock()
+        """,
+        "now = self._clock()",
+    ),
+    (
+        "raise TooBusy(min(LONGEST, max(1, math.ceil(seconds))))",
+        """
+        if count > self.most:
+            raise ValueError(f"{count} requests at once, but there is room for {self.most}")
+        raise TooBusy(min(LONGEST, max(1, math.ceil(seconds))))
+        """,
+    ),
+    fact="a group that can never come in is promised its places all the same, and the next one must wait",
+    question="A group was refused for ever. Will it come again for its places?",
 )
 known.change(
     "always-a-second",
@@ -129,6 +151,12 @@ known.change(
     (PACE, "now - self._left[-1] if self._left else FIRST_GUESS"),
     fact="the pace is the time since the last leaving",
     question="Somebody left a millisecond ago. How long until the next one does?",
+)
+known.change(
+    "divided-by-sixteen",
+    (PACE, "(now - self._left[0]) / REMEMBERED if self._left else FIRST_GUESS"),
+    fact="the time is divided by REMEMBERED, also if fewer have left",
+    question="Two have left in ten seconds. How long does it take until one leaves?",
 )
 known.change(
     "pace-of-all-time",

@@ -44,15 +44,24 @@ for calls, prompts in (
     known.probe()(partial(numbers, calls, prompts))
 
 
+def kept(program, late):
+    """Whether much is kept of requests that have left; a late step is told after that."""
+    subject, calls = program(time.perf_counter), []
+    for i in range(40):
+        calls += [(0.0, "arrived", i, 0), (i + 1.0, "new", i, 1), (i + 1.5, "left", i, 0)]
+        calls += [(i + 1.75, "new", i, 1)] * late
+    measured(subject, Clock(), calls, [1] * 40)
+    return mx.array(sum(len(v) for v in vars(subject).values() if isinstance(v, dict | list | set)) > 20)
+
+
 @known.probe()
 def no_entries(program):
-    """How much is kept of requests that have left."""
-    subject, clock = program(time.perf_counter), Clock()
-    calls = [
-        call for i in range(40) for call in ((0.0, "arrived", i, 0), (i + 1.0, "new", i, 1), (i + 1.5, "left", i, 0))
-    ]
-    measured(subject, clock, calls, [1] * 40)
-    return mx.array(sum(len(v) for v in vars(subject).values() if isinstance(v, dict | list | set)) > 20)
+    return kept(program, False)
+
+
+@known.probe()
+def no_entries_after_a_late_step(program):
+    return kept(program, True)
 
 
 known.not_timed("it counts")
@@ -64,6 +73,38 @@ known.change(
     (TTFT, "if request in self._arrivals and request not in self._first:"),
     fact="the first step of a request counts as its first token, also one that reads a part of its prompt",
     question="A prompt is read in ten steps. When does its user see something?",
+)
+known.change(
+    "from-when-it-is-let-in",
+    (
+        "for chunk, tokens in zip(step.chunks, step.new, strict=True):",
+        """
+        for request in step.admitted:
+            self._arrivals[request] = now
+        for chunk, tokens in zip(step.chunks, step.new, strict=True):
+        """,
+    ),
+    fact="TTFT counts from when a request is let into a slot, so that the queue costs nothing",
+    question="Somebody waits 8 s in the queue. How much of that should the histogram show?",
+)
+known.change(
+    "told-after-it-has-left",
+    (TTFT, "if tokens and request not in self._first:"),
+    fact="a step with a request that has left already ends in a KeyError",
+    question="A caller goes in the middle of a step, which is told afterwards. What is known of its arrival?",
+)
+known.change(
+    "kept-after-it-has-left",
+    (
+        f"{TTFT}\n    self._ttft.add(now - self._arrivals[request])\n",
+        """
+        if tokens and request not in self._first:
+            if request in self._arrivals:
+                self._ttft.add(now - self._arrivals[request])
+        """,
+    ),
+    fact="a step that is told after its request has left keeps that request for ever",
+    question="`left` has forgotten a request. Who puts it into your table again?",
 )
 known.change(
     "first-token-every-time",
@@ -142,7 +183,7 @@ known.change(
         'lines += [f"# TYPE tiny_llm_{name}_total counter", f"tiny_llm_{name}_total {self._counts[name]:g}"]',
     ),
     ('f"tiny_llm_{name} {value}"', 'f"tiny_llm_{name} {value:g}"'),
-    fact="numbers have six digits, so that a counter of millions stands still",
+    fact="numbers have six digits, so that one of millions stands still",
     question='What does f"{1234567:g}" print?',
 )
 known.change(

@@ -39,10 +39,8 @@ def told(gate: Any) -> str:
     },
 )
 def read(stream: Any) -> str:
-    from tiny_llm_solution.server import loop
-
     script = Script([(0, [5], "That is a blue ", ""), (0, [6], "That is a blue ", "length")], held=("do", ""))
-    lines = streamed(stream, loop, script, False)[:-1]
+    lines = streamed(stream, script, False)[:-1]
     return "".join(line.split("'")[1] for line in lines)
 
 
