@@ -316,7 +316,7 @@ known.change(
 known.change(
     "greedy-forgets-the-penalty",
     (PENALTY + GREEDY, GREEDY + PENALTY),
-    fact="with temp = 0 the repetition penalty is not used",
+    fact="the repetition penalty is not used with temp = 0",
     question="At temp = 0, which logits should the largest be taken of?",
 )
 known.change(

@@ -179,7 +179,7 @@ known.change(
     "number-not-compared",
     ("if len(caches) != len(self.layers):", "if False:"),
     ("strict=True", "strict=False"),
-    fact="with fewer caches than layers only so many layers are run, and with more the rest is ignored",
+    fact="only as many layers are run as there are caches, and further caches are ignored",
     question="Where does zip stop, if one list is shorter than the other?",
 )
 known.change(

@@ -115,7 +115,7 @@ known.change(
 known.change(
     "tie-for-arithmetic",
     ("flops / self.rate > size", "flops / self.rate >= size"),
-    fact="where both take equally long, arithmetic is the limit",
+    fact="arithmetic is the limit also where both take equally long",
     question="What does the docstring say, if computing does not take longer?",
 )
 known.change(

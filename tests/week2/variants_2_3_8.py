@@ -165,7 +165,7 @@ known.change(
 known.change(
     "nothing-is-certain",
     ('raise ValueError("no text has two tokens, so there is nothing to predict")', "return 1.0"),
-    fact="where nothing is predicted, the perplexity is 1",
+    fact="the perplexity is 1 where nothing is predicted",
     question="No text was judged. Is the model certain of anything?",
 )
 known.change(

@@ -120,7 +120,7 @@ known.change(
 known.change(
     "scores-left-as-weights",
     ("std::fill(row + visible, row + n, 0.0f);", ""),
-    fact="where a key is hidden, its score is left, and its value is added with that as a weight",
+    fact="the score of a hidden key is left as it is, and its value is added with that as a weight",
     question="What stands in a row of `scores` behind the keys that it sees, when `gather_block` reads it?",
 )
 known.change(

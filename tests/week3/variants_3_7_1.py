@@ -266,7 +266,7 @@ known.change(
         "if self._stepping:\n    await self._stepping",
         "if self._stepping:\n    with suppress(asyncio.CancelledError):\n        await self._stepping",
     ),
-    fact="when the seconds of close are over, the task that steps is cancelled, and its last step is told to nobody",
+    fact="the task that steps is cancelled once the seconds of close are over, and its last step is told to nobody",
     question="What becomes of the task that asyncio.wait_for waits for when the time is over?",
 )
 known.change(

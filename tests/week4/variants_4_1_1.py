@@ -229,7 +229,7 @@ known.change(
         'numbers = _additive("key_mask", key_mask)[:, None, None, :]\n'
         "total = total + (numbers if L != S else numbers + numbers.swapaxes(2, 3))",
     ),
-    fact="where there are as many queries as keys, key_mask hides everything from the queries at the same places, too",
+    fact="key_mask hides everything from the queries at the same places, too, if there are as many queries as keys",
     question="key_mask says which keys are there. What does it say about queries?",
 )
 known.change(

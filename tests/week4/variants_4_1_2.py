@@ -277,7 +277,7 @@ known.change(
         "by_head = mask.ndim == 2 and scores.ndim > 2 and len(mask) == scores.shape[-3]\n"
         "scores = _masked(scores, mask[:, None] if by_head else mask)",
     ),
-    fact="where there are as many heads as queries, row i of a mask of L x S is used for head i",
+    fact="row i of a mask of L x S is used for head i, if there are as many heads as queries",
     question="As many heads as queries: whose row is row 1 of your mask, the second query's or the second head's?",
 )
 known.change(

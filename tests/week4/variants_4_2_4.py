@@ -161,7 +161,7 @@ known.change(
 known.change(
     "hidden-is-zero",
     ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, scores, 0.0)"),
-    fact="where a query may not look, by a mask of booleans, its score is 0",
+    fact="a score is 0 where a mask of booleans does not let a query look",
     question="What is exp(0), and which weight does a hidden key get by it?",
 )
 known.change(

@@ -140,7 +140,7 @@ known.change(
 known.change(
     "nothing-by-default",
     ('config.get("max_window_layers", 28)', 'config.get("max_window_layers", 0)'),
-    fact="where max_window_layers is missing, all layers are local",
+    fact="all layers are local where max_window_layers is missing",
     question="What is max_window_layers if a config does not say?",
 )
 known.change(

@@ -168,7 +168,7 @@ known.change(
 known.change(
     "sinks-taken-twice",
     ("if begin <= sinks:", "if begin <= 0:"),
-    fact="where the window reaches into the sinks, their keys are taken twice, and have twice the weight",
+    fact="keys of sinks that the window reaches are taken twice, and have twice the weight",
     question="Two sinks, and a block whose window begins at key 1: how often is key 1 in what you have taken?",
 )
 known.change(

@@ -142,7 +142,7 @@ known.change(
         "divided = linear_frequencies(dims, base, factor)",
         "divided = linear_frequencies(dims, base * factor ** (dims / (dims - 2)), 1)",
     ),
-    fact="where paces should be divided by the factor, they are those of a larger base",
+    fact="paces that should be divided by the factor are those of a larger base",
     question="By what is the pace of a pair divided that has made less than one turn in training?",
 )
 known.change(
