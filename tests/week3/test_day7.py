@@ -40,7 +40,7 @@ def test_task_1_loop_scene(name):
     found = again(lambda: played(loop.EngineLoop, name), name.replace("_", " "))
     if outside := [line for line in found if line.endswith(OUTSIDE)]:
         fail(Kind.VALUES, outside[0], _told(name))
-    same_pieces(found, SCENES[name][2], _told(name))
+    same_pieces(found, SCENES[name][2], _told(name), "lines")
 
 
 def _told(name):
@@ -149,13 +149,18 @@ def test_task_1_loop_in_a_real_thread():
 def check_passes(most, ops):
     shown = ", ".join(f"{at:g} s {what} {count}" for at, what, count in ops[-8:])
     case = f"room for {most}; {'.. ' * (len(ops) > 8)}{shown}"
-    same_ids(again(lambda: passes(backpressure.Gate, most, ops), case), passes_by_formula(most, ops), case)
+    same_ids(again(lambda: passes(backpressure.Gate, most, ops), case), passes_by_formula(most, ops), case, "answers")
 
 
 def test_task_2_gate_room_and_no_room():
     """Two may be inside; before anybody has left, a place is guessed to take a second."""
     ops = [(0, "enter", 1), (0, "enter", 1), (1, "enter", 1), (9, "leave", 1), (9, "enter", 1)]
-    same_ids(again(lambda: passes(backpressure.Gate, 2, ops), str(ops)), [1, 2, -1, 1, 2], "room for 2, then no room")
+    same_ids(
+        again(lambda: passes(backpressure.Gate, 2, ops), str(ops)),
+        [1, 2, -1, 1, 2],
+        "room for 2, then no room",
+        "answers",
+    )
 
 
 def test_task_2_gate_pace():
@@ -163,7 +168,7 @@ def test_task_2_gate_pace():
     ops = [(0, "enter", 1)] * 5 + [(4 * i, what, 1) for i in (1, 2, 3, 4) for what in ("leave", "enter")]
     case = "room for 5, one leaves and one enters at 4, 8, 12 and 16 s, another one comes at 20 s"
     found = again(lambda: passes(backpressure.Gate, 5, [*ops, (20, "enter", 1)]), case)
-    same_ids(found[-1:], [-4], f"the last of: {case}")
+    same_ids(found[-1:], [-4], f"the last of: {case}", "answers")
 
 
 @pytest.mark.parametrize(("at", "expected"), [(20.0, 5), (36.0, 9), (100.0, 25), (1000.0, 60)])
@@ -172,7 +177,7 @@ def test_task_2_gate_that_stands_still(at, expected):
     ops = [(0.0, "enter", 1)] * 6 + [(float(i), "leave", 1) for i in (0, 4, 8, 12)] + [(12.0, "enter", 1)] * 4
     case = f"room for 6, four leave at 0, 4, 8 and 12 s, four enter, another one comes at {at:g} s"
     found = again(lambda: passes(backpressure.Gate, 6, [*ops, (at, "enter", 1)]), case)
-    same_ids(found[-1:], [-expected], f"the last of: {case}")
+    same_ids(found[-1:], [-expected], f"the last of: {case}", "answers")
 
 
 def test_task_2_gate_promises():
@@ -181,7 +186,7 @@ def test_task_2_gate_promises():
     ops += [(16.0, "enter", 1), (16.0, "enter", 1), (16.0, "enter", 2), (21.0, "enter", 1)]
     case = "room for 2, two leave at 8 s, two enter; refused: 1, 1 and 2 at 16 s, 1 at 21 s"
     found = again(lambda: passes(backpressure.Gate, 2, ops), case)
-    same_ids(found[4:], [-4, -8, -16, -26], f"the last four of: {case}")
+    same_ids(found[4:], [-4, -8, -16, -26], f"the last four of: {case}", "answers")
 
 
 def test_task_2_gate_groups():
@@ -195,7 +200,7 @@ def test_task_2_gate_groups():
         (2.0, "enter", 4),
     ]
     case = "room for 4; groups of 3, 2, 1 and 5, then 4 leave and a group of 4 comes"
-    same_ids(again(lambda: passes(backpressure.Gate, 4, ops), case), [3, -1, 4, -1000, 0, 4], case)
+    same_ids(again(lambda: passes(backpressure.Gate, 4, ops), case), [3, -1, 4, -1000, 0, 4], case, "answers")
     with raises_error(ValueError, "room for 4, a group of 5", "4"):
         backpressure.Gate(4).enter(5)
 
@@ -204,7 +209,7 @@ def test_task_2_gate_promises_nothing_for_ever():
     """A group that may never come in is promised no places."""
     ops = [(0.0, "enter", 2), (0.0, "enter", 5), (0.0, "enter", 1)]
     case = "room for 2, both inside, a group of 5 comes, and then one"
-    same_ids(again(lambda: passes(backpressure.Gate, 2, ops), case), [2, -1000, -1], case)
+    same_ids(again(lambda: passes(backpressure.Gate, 2, ops), case), [2, -1000, -1], case, "answers")
 
 
 def test_task_2_gate_by_its_own_clock():

@@ -63,14 +63,14 @@ def same_text(actual: Any, expected: str, case: str, size: int | None = None) ->
         raise CheckFailed(Finding(Kind.VALUES, headline, tuple(lines), case, size))
 
 
-def same_ids(actual: Any, expected: list[int], case: str) -> None:
-    """Check that a list of token ids is the expected one; else say where they part."""
-    _same_list(actual, expected, int, "ids", case)
+def same_ids(actual: Any, expected: list[int], case: str, noun: str = "ids") -> None:
+    """Check that a list of token ids, or of other whole numbers, is the expected one; else say where they part."""
+    _same_list(actual, expected, int, noun, case)
 
 
-def same_pieces(actual: Any, expected: list[str], case: str) -> None:
+def same_pieces(actual: Any, expected: list[str], case: str, noun: str = "pieces") -> None:
     """Check that a list of strings is the expected one; else say where they part."""
-    _same_list(actual, expected, str, "pieces", case)
+    _same_list(actual, expected, str, noun, case)
 
 
 def _same_list(actual: Any, expected: list[Any], kind: type, noun: str, case: str) -> None:
