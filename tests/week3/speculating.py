@@ -21,11 +21,12 @@ def refuse(headline: str, case: str = "", *lines: str) -> None:
 class Notes:
     """A memory of tokens, with room for so many; None: for all.
 
-    A `lenient` one takes what cannot be, as arrays would: the program is to be known by what becomes of it.
+    A `lenient` one takes what cannot be, as arrays would: the program is to be known by what becomes of it. With
+    `found`, it finds so many tokens of each text that it lets in, but never the last one.
     """
 
-    def __init__(self, room: int | None = None, case: str = "", lenient: bool = False) -> None:
-        self.room, self.case, self.lenient = room, case, lenient
+    def __init__(self, room: int | None = None, case: str = "", lenient: bool = False, found: int = 0) -> None:
+        self.room, self.case, self.lenient, self.found = room, case, lenient, found
         self.held: dict[Any, list[int]] = {}
         self.promised: dict[Any, int] = {}
         self.most = 0  # tokens, at once
@@ -39,13 +40,14 @@ class Notes:
         """Everyone is served."""
 
     def begin(self, request: Any) -> bool:
-        """Nothing is there yet."""
+        """Nothing is there yet, or what is found."""
         if request in self.held and not self.lenient:
             refuse("memory was to begin a request that it has already", self.case)
         if self.room is not None and sum(self.promised.values()) >= self.room:
             return False
-        self.held[request], self.promised[request] = [], 0
-        request.read = 0
+        count = min(self.found, request.length - 1)
+        self.held[request], self.promised[request] = request.tokens(0, count), count
+        request.read = count
         return True
 
     def reserve(self, request: Any, count: int) -> bool:
@@ -131,10 +133,13 @@ class Scripted:
         self.made, self.propose = draft, propose
         self.asked: list[list[int]] = []
         self.kept: list[int] = []
+        self.order: list[str] = []
 
     def draft(self, requests: list[Any], counts: list[int]) -> list[Any]:
-        """As they say."""
-        self.asked.append(list(counts))
+        """As they say; for nobody, nothing is noted."""
+        if counts:
+            self.asked.append(list(counts))
+            self.order.append("draft")
         found = []
         for request, count in zip(requests, counts, strict=True):
             tokens, rows = self.propose([*request.prompt, *request.output], count)
@@ -144,6 +149,7 @@ class Scripted:
     def keep(self, running: Sequence[Any]) -> None:
         """How many they are."""
         self.kept.append(len(running))
+        self.order.append("keep")
 
 
 def greedy_text(logits: Callable[[list[int]], Array64], prompt: list[int], count: int) -> list[int]:
@@ -176,8 +182,9 @@ class Writers:
         room: int | None = None,
         case: str = "",
         lenient: bool = False,
+        found: int = 0,
     ) -> None:
-        self.memory, self.model = Notes(room, case, lenient), Told(logits)
+        self.memory, self.model = Notes(room, case, lenient, found), Told(logits)
         self.requests = [request(list(p), 90, params(**s)) for p, s in zip(prompts, settings, strict=True)]
         for each in self.requests:
             each.read = 77  # which is the large model's, and nobody else's

@@ -18,6 +18,7 @@ from tests.week3.remembering import Contents, Remembering
 
 from tiny_llm.paged import pool, storage
 from tiny_llm.prefix import eviction, memory, tree
+from tiny_llm.prefix.edge import below
 from tiny_llm.serving.request import Request, next_chunk
 from tiny_llm_course.testkit.agreement import compare
 from tiny_llm_course.testkit.cases import noted, type_words
@@ -64,15 +65,16 @@ class Played:
     def move(self, name, tokens, *more):
         self.moves.append(f"{name} [{' '.join(map(str, tokens))}]{''.join(more)}")
 
-    def insert(self, *tokens, pages=None):
+    def insert(self, *tokens, pages=None, like=list):
         """By somebody who has read the text into pages of his own, and drops them afterwards."""
         tokens = [*tokens]
         own = self.pool.take(len(tokens) // self.page) if pages is None else pages
-        self.move("insert", tokens, f" in pages {own}")
-        given = copy.copy(tokens), copy.copy(own)
+        self.move("insert", tokens, f" in pages {own}", "" if like is list else f", each a {like.__name__}")
+        given = (tokens, own) if like is list else (like(tokens), like(own))
+        before = copy.deepcopy(given)
         with noted(self.case):
-            found = self.tree.insert(tokens, own)
-        if (tokens, own) != given:
+            found = self.tree.insert(*given)
+        if given != before:
             self.fail(Kind.INPUT_CHANGED, "the caller's list was changed")
         expected = self.known.insert(tokens, own)
         self.same_pages(found, expected)
@@ -107,6 +109,13 @@ class Played:
             gone = eviction.evict(self.tree, count)
         self.same_pages(gone, expected)
         self.check()
+
+    def made_of_lists(self):
+        """Every edge has lists of tokens and pages, whatever they came in."""
+        for _, edge in below(self.tree.root):
+            for name in ("tokens", "pages"):
+                if type(held := getattr(edge, name)) is not list:
+                    self.fail(Kind.TYPE, f"the {name} of an edge are {type_words(held)}, expected a list")
 
     def same_pages(self, found, expected):
         if type(found) is not list:
@@ -233,6 +242,15 @@ def test_task_1_tree_takes_any_sequence():
     played.insert(*range(10, 16))
     played.match(*range(10, 17), like=tuple)
     played.match(*range(10, 13), like=tuple)
+
+
+def test_task_1_tree_keeps_lists():
+    """Texts and pages come as tuples: an edge has lists, for pages will be taken off their ends."""
+    played = Played()
+    played.insert(*range(10, 16), like=tuple)
+    played.made_of_lists()
+    played.insert(*range(10, 14), 20, 21, like=tuple)
+    played.made_of_lists()
 
 
 def test_task_1_tree_is_apart_from_another():
@@ -510,7 +528,9 @@ class Serving:
         if not expected:
             if self.memory.tables.get(request) != before:
                 self.fail(Kind.VALUES, f"{name} is not let in, and has a table")
-            request.read = 0
+            if request.read != 0:
+                lines = ("expected  0", f"got       {request.read}")
+                self.fail(Kind.VALUES, f"{name} is not let in, and has another `read` than before", *lines)
         elif type(request.read) is not int or request.read != read:
             self.fail(Kind.VALUES, f"other `read` of {name}", f"expected  {read}", f"got       {request.read}")
         self.check()
@@ -539,10 +559,19 @@ class Serving:
         self.check()
         return expected
 
-    def release(self, name):
-        """The request ends, or is put back."""
-        self.moves.append(f"release {name}")
+    def reserve(self, name, count):
+        """Room for so many tokens, of which some may never be written."""
+        self.moves.append(f"reserve {count} for {name}")
+        with noted(self.case):
+            actual = self.memory.reserve(self.requests[name], count)
+        self.same(actual, self.plain.reserve(self.requests[name], count), f"reserve for {name}")
+        self.check()
+
+    def release(self, name, finished=""):
+        """The request ends, for this reason, or is put back."""
+        self.moves.append(f"release {name}" + (f", which has ended: {finished}" if finished else ""))
         request = self.requests[name]
+        request.finished = finished
         with noted(self.case):
             self.memory.release(request)
         self.plain.release(request)
@@ -552,7 +581,7 @@ class Serving:
         """All of a request, as if it were alone, with one new token, which is not read."""
         self.begin(name, *tokens)
         self.read(name, None, 99)
-        self.release(name)
+        self.release(name, "length")
 
     def same(self, actual, expected, what):
         if type(actual) is not bool:
@@ -694,6 +723,28 @@ def test_task_3_prefix_evicts_for_who_writes():
     serving.release("two")
 
 
+def test_task_3_prefix_evicts_what_is_lacking():
+    """Room for a draft: its first token goes into a page that is half full."""
+    serving = Serving(pages=5)
+    serving.serve("one", *range(10, 16))
+    serving.begin("two", *range(20, 23))
+    serving.read("two", None, 23)
+    serving.reserve("two", 3)
+    serving.reserve("two", 1)
+
+
+def test_task_3_prefix_uses_what_it_finds():
+    """All of a text is there, and its last page is not asked for: that one is the oldest, and goes first."""
+    serving = Serving(pages=6)
+    serving.serve("one", *range(10, 14))
+    serving.serve("two", 20, 21)
+    serving.begin("three", *range(10, 14))
+    serving.release("three")
+    serving.begin("four", *range(30, 38))
+    serving.release("four")
+    serving.begin("five", *range(10, 15))
+
+
 def test_task_3_prefix_does_not_evict_what_it_finds():
     """The text that is found is the oldest one, and the pool is full."""
     serving = Serving(pages=6)
@@ -821,7 +872,7 @@ def played_at_random(serving, generator, steps, texts):
                     waiting.insert(0, youngest)
             case 4 if running and number % 2:
                 name = running.pop(int(generator.integers(len(running))))
-                serving.release(name)
+                serving.release(name, "stop")
     for name in running:
         serving.release(name)
 

@@ -148,6 +148,14 @@ def test_task_1_accept_nothing_left(last):
     accept_agrees(target, rows, [1], [0.95, last], case=case)
 
 
+@pytest.mark.parametrize("last", [0.2, 0.9])
+def test_task_1_accept_little_left(last):
+    """Of p - q very little is left, and no more than that may come."""
+    target, rows = mx.array([[0.4995, 0.5005], [0.5, 0.5]]), mx.array([[0.5, 0.5]])
+    case = f"V 2, target 0.4995 0.5005, draft 0.5 0.5, token 0 drafted, draws 0.9995 and {last}"
+    accept_agrees(target, rows, [0], [0.9995, last], case=case)
+
+
 def test_task_1_accept_on_the_edge():
     """A number that is just p / q is not below it."""
     target, rows = mx.array([[0.0, 0.25, 0.75], [0.5, 0.5, 0.0]]), mx.array([[0.25, 0.5, 0.25]])
@@ -232,6 +240,18 @@ def test_task_1_accept_refuses(cut, numbers):
         acceptance.accept(*cases[cut])
 
 
+@pytest.mark.parametrize("many", ["target", "draws", "draft"])
+def test_task_1_accept_refuses_too_many(many):
+    target, rows, drafted, draws = judged_case(5, 2, 4)
+    cases = {
+        "target": (mx.concatenate([target, target[:1]]), rows, drafted, draws),
+        "draws": (target, rows, drafted, [*draws, 0.5]),
+        "draft": (target, mx.concatenate([rows, rows[:1]]), drafted, draws),
+    }
+    with raises_value_error(f"2 drafted, V 4, too much of the {many}", "3"):
+        acceptance.accept(*cases[many])
+
+
 # Task 2, lookup of n-grams
 
 
@@ -279,6 +299,13 @@ def test_task_2_lookup_overlap():
     lookup_agrees([6, 6, 6, 6], 3, expected=[6])
     lookup_agrees([6, 6], 2, expected=[6])
     lookup_agrees([1, 2, 1, 2, 1], 5, 3, expected=[2, 1])
+    lookup_agrees([6, 6, 6], 1, 2, 2, expected=[6])
+
+
+def test_task_2_lookup_whole_tokens():
+    """Token 2 is not within token 23, nor within token 12."""
+    lookup_agrees([1, 23, 5, 1, 2], 2, expected=[])
+    lookup_agrees([12, 7, 2, 9, 12, 8, 2], 3, 1, expected=[9, 12, 8])
 
 
 @pytest.mark.parametrize("tokens", [[], [4], [1, 2, 3], [1, 1, 2]], ids=str)
@@ -323,6 +350,16 @@ def test_task_2_lookup_has_stood_before(tokens, size):
 def test_task_2_lookup_refuses(count, longest, shortest, number):
     with raises_value_error(f"tokens [1, 2, 1], count {count}, longest {longest}, shortest {shortest}", number):
         ngram.lookup([1, 2, 1], count, longest, shortest)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "count", "longest", "shortest", "number"),
+    [([], -1, 3, 1, "-1"), ([4], 2, 3, 0, "0"), ([1, 2, 1], 0, 3, -2, "-2"), ([1, 2, 1], 0, 1, 2, "1")],
+)
+def test_task_2_lookup_refuses_first(tokens, count, longest, shortest, number):
+    """Also if nothing could be proposed, or nothing is wanted."""
+    with raises_value_error(f"tokens {tokens}, count {count}, longest {longest}, shortest {shortest}", number):
+        ngram.lookup(tokens, count, longest, shortest)
 
 
 # Task 3, a draft model
@@ -527,6 +564,17 @@ def test_task_3_draft_not_let_in():
     )
 
 
+def test_task_3_draft_memory_that_finds():
+    """What memory finds of a text that it lets in is not read once more: `read` says how much that is."""
+    case, logits = "prompts of 4 and 2, greedy; memory finds 2 tokens, but never the last one", random_logits(7, VOCAB)
+    prompts = [[1, 2, 3, 4], [5, 6]]
+    with noted(case):
+        writers = Writers(draft.DraftModel, Request, SamplingParams, prompts, [{}, {}], logits, case=case, found=2)
+        drafts = writers.draft([2, 2])
+    differ("wrong tokens", [greedy_text(logits, each, 2) for each in prompts], [each.tokens for each in drafts], case)
+    differ("the tokens of each call of the model are wrong", [[2, 1], [1, 1]], writers.model.calls, case)
+
+
 def test_task_3_draft_sweep():
     for n in sizes(N=8, L=140, K=9, V=70):
         generator = np.random.default_rng(n.seed)
@@ -578,6 +626,11 @@ def in_pieces(running, budget):
     return [next_chunk(request, min(3, request.unread)) for request in running]
 
 
+def without_the_first(running, budget):
+    """A plan that reads nothing of the first request."""
+    return [next_chunk(request, request.unread) for request in running[1:]]
+
+
 def shown(chunks):
     return [(chunk.start, chunk.tokens, chunk.scored) for chunk in chunks]
 
@@ -591,10 +644,17 @@ def plan_agrees(budget, most, *, count=3, fewer=0, prompt=1, inner=None):
     ]
     requests[2].read = 0
     case = f"budget {budget}, count {count}, max_tokens {most} with outputs of 1, 2 and 0, a prompt of {prompt}"
-    propose = guesses(random_logits(1), fewer=fewer)
+    if inner:
+        case += f", an inner plan {inner.__name__.replace('_', ' ')}"
+    propose, budgets = guesses(random_logits(1), fewer=fewer), []
     drafter = Scripted(Draft, propose)
+
+    def noting(running, budget):
+        budgets.append(budget)
+        return inner(running, budget)
+
     with noted(case):
-        speculation = scheduling.Speculation(drafter, count, *([inner] if inner else []))
+        speculation = scheduling.Speculation(drafter, count, *([noting] if inner else []))
         chunks = speculation.plan(requests, budget)
     plain = (inner or whole_prompts)(requests, budget)
     left, asked, expected = budget - sum(len(chunk.tokens) for chunk in plain), [], []
@@ -605,11 +665,13 @@ def plan_agrees(budget, most, *, count=3, fewer=0, prompt=1, inner=None):
         left -= share
         tokens = propose([*request.prompt, *request.output], share)[0]
         expected.append((chunk.start, [*chunk.tokens, *tokens], chunk.scored + len(tokens)))
-    if [chunk.request for chunk in chunks] != requests:
+    if [chunk.request for chunk in chunks] != [chunk.request for chunk in plain]:
         fail(Kind.VALUES, "the chunks are not those of the inner plan, in its order", case)
     differ("the chunks (start, tokens, scored) are wrong", expected, shown(chunks), case)
     differ("what the drafter is asked, call by call, is wrong", [asked] * bool(asked), drafter.asked, case)
     differ("who the drafter is to keep, call by call, is wrong", [3], drafter.kept, case)
+    differ("what the drafter is told first is wrong", ["keep", *["draft"] * bool(asked)], drafter.order, case)
+    differ("the budget of the inner plan is wrong", [budget] * len(budgets), budgets, case)
 
 
 @pytest.mark.parametrize("budget", [100, 12, 11, 9, 6, 5, 4, 3, 2, 1])
@@ -635,6 +697,12 @@ def test_task_4_loop_plan_prompts():
     for prompt in (1, 3, 4):
         plan_agrees(100, (50, 50, 50), prompt=prompt, inner=in_pieces)
         plan_agrees(8, (50, 50, 50), prompt=prompt, inner=in_pieces)
+
+
+@pytest.mark.parametrize("budget", [1000, 8, 4])
+def test_task_4_loop_plan_left_out(budget):
+    """A request of which this step reads nothing runs all the same: what was drafted for it is kept."""
+    plan_agrees(budget, (50, 50, 50), inner=without_the_first)
 
 
 def test_task_4_loop_plan_again():

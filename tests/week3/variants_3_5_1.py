@@ -3,7 +3,7 @@
 import mlx.core as mx
 from tests.week3.prefixes import edges_of, numbers
 from tiny_llm_solution.paged.pool import PagePool
-from tiny_llm_solution.prefix.edge import Edge
+from tiny_llm_solution.prefix.edge import Edge, below
 
 from tiny_llm_course.testkit.variants import Variants
 
@@ -113,6 +113,15 @@ def tree_and_the_caller_s_lists(program):
         each.clear()
     tree.match([1, 2, 3, 4]).clear()
     return mx.array([*tree.match([1, 2, 3, 4]), -3, *numbers(edges_of(tree))])
+
+
+@known.probe()
+def tree_of_tuples(program):
+    pool = PagePool(9)
+    tree = program(pool, 2)
+    found = tree.insert((1, 2, 3, 4), tuple(pool.take(2)))
+    kinds = [type(each) is list for _, edge in below(tree.root) for each in (edge.tokens, edge.pages)]
+    return mx.array([*found, -3, *kinds])
 
 
 @known.probe()
@@ -275,7 +284,7 @@ known.change(
 known.change(
     "all-pages-held-with-new-ones",
     ("self.pool.hold(new)", "self.pool.hold(pages)"),
-    fact="with a new edge, the tree holds every page that it is given, also where it has the tokens already",
+    fact="the tree that gains an edge holds every page that it is given, also where it has the tokens already",
     question="Three pages are given, and two of them are in the tree. How many has the new edge?",
 )
 known.change(
@@ -308,6 +317,16 @@ known.change(
     ("return found + new", "return found + list(new)"),
     fact="a new edge keeps the caller's own list of pages, which the caller may empty",
     question="A request's table is a list that you are handed. Who else writes to it?",
+)
+known.change(
+    "tuples-kept",
+    (
+        "new, rest = list(pages[len(found) :]), list(tokens[self.page * len(found) :])",
+        "new, rest = pages[len(found) :], tokens[self.page * len(found) :]",
+    ),
+    ("return found + new", "return found + list(new)"),
+    fact="a new edge that was given its tokens and pages as tuples keeps tuples",
+    question="The last page of an edge will be taken off its end one day. Off what can that be done?",
 )
 known.change(
     "refused-behind-the-walk",

@@ -13,9 +13,9 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("3.5.2")
 
 
-def played(program, *moves, page=2):
+def played(program, *moves, page=2, pages=40):
     """What comes of inserting, "+", finding, "?", and holding some pages of a text, "!", and of evicting so many."""
-    pool, found = PagePool(40), []
+    pool, found = PagePool(pages), []
     tree = RadixTree(pool, page)
     for move in moves:
         if isinstance(move, int):
@@ -106,6 +106,12 @@ def evict_and_go_on(program):
 def evict_what_is_as_old(program):
     """One call has used three edges; the last of them goes first."""
     return played(program, "+:12", "+:1234", "+:123456", "?:123456", 1, 1, 1)
+
+
+@known.probe()
+def evict_while_some_are_free(program):
+    """Two pages are free, and the tree has six."""
+    return played(program, *THREE, 1, 4, pages=8)
 
 
 @known.sized("600 pages of a tree with 128 texts")
@@ -236,6 +242,40 @@ known.change(
     ("while edge.pages and len(gone) < count and tree", "while edge.pages and tree"),
     fact="everything goes that can, however few pages are wanted",
     question="One page is wanted. How much of the tree is worth keeping?",
+)
+known.change(
+    "until-so-many-are-free",
+    ("while len(gone) < count:", "while tree.pool.free < count:"),
+    ("while edge.pages and len(gone) < count and tree", "while edge.pages and tree.pool.free < count and tree"),
+    fact="pages are evicted until so many are free, and not so many of the tree's",
+    question="Three pages are free already, and two are wanted of the tree. How many does it lose?",
+)
+known.change(
+    "ends-before-parents",
+    (
+        """
+        parent, edge = min(ends, key=lambda pair: pair[1].used)
+        first = tuple(edge.tokens[: tree.page])
+        while edge.pages and len(gone) < count and tree.pool.holders(edge.pages[-1]) == 1:
+            gone.append(edge.pages.pop())
+            tree.pool.drop(gone[-1:])
+        edge.tokens = edge.tokens[: tree.page * len(edge.pages)]
+        if not edge.pages:
+            del parent.children[first]
+        """,
+        """
+        for parent, edge in sorted(ends, key=lambda pair: pair[1].used):
+            first = tuple(edge.tokens[: tree.page])
+            while edge.pages and len(gone) < count and tree.pool.holders(edge.pages[-1]) == 1:
+                gone.append(edge.pages.pop())
+                tree.pool.drop(gone[-1:])
+            edge.tokens = edge.tokens[: tree.page * len(edge.pages)]
+            if not edge.pages:
+                del parent.children[first]
+        """,
+    ),
+    fact="all edges without children go, the oldest first, before any goes that has lost its own only now",
+    question="An old edge has just lost its last child. Who is older: it, or the newest of the other texts?",
 )
 known.change(
     "fullest-first",

@@ -15,7 +15,8 @@ known = Variants("3.5.3")
 
 
 def played(program, *moves, page=2, pages=20):
-    """What comes of requests that begin with a text, "+", read so many tokens and gain new ones, "r", and go, "-"."""
+    """What comes of requests that begin with a text, "+", read so many tokens and gain new ones, "r", or are only given
+    room for them, "w", and end, "-", or are put back, "~"."""
     memory, requests, found = program(SimpleNamespace(page=page, pages=pages)), {}, []
     for move in moves:
         what, name, *more = move.split(":")
@@ -27,6 +28,7 @@ def played(program, *moves, page=2, pages=20):
             let_in = memory.begin(request)
             found += [-1, let_in]
             if not let_in:
+                found.append(request.read)
                 request.read = 0
         elif what == "r":
             count = int(more[0]) or request_of(requests, name).unread
@@ -35,7 +37,10 @@ def played(program, *moves, page=2, pages=20):
             if came:
                 requests[name].read += count
                 requests[name].output += [*map(int, more[1])] if len(more) > 1 else []
+        elif what == "w":
+            found += [-2, memory.reserve(requests[name], int(more[0]))]
         else:
+            requests[name].finished = "length" if what == "-" else ""
             memory.release(requests[name])
         found += [memory.asked, memory.hit, memory.pool.free]
         for each in requests.values():
@@ -132,7 +137,18 @@ def prefix_room_for_who_is_here(program):
 @known.probe()
 def prefix_put_back(program):
     moves = ["+:a:1234", "+:b:567", "r:a:0:5", "r:b:0:8", "r:b:0:9", "r:b:0:1", "r:b:0:2", "r:a:0:6", "r:a:0:7"]
-    return played(program, *moves, "-:b", "r:a:0:7", "+:b", "-:a", "+:b", "r:b:0:3", pages=6)
+    return played(program, *moves, "~:b", "r:a:0:7", "+:b", "-:a", "+:b", "r:b:0:3", pages=6)
+
+
+@known.probe()
+def prefix_room_for_a_draft(program):
+    return played(program, *served("a", "123456"), "+:b:654", "r:b:0:7", "w:b:3", "w:b:1", pages=5)
+
+
+@known.probe()
+def prefix_found_to_its_end(program):
+    moves = ["+:c:1234", "~:c", "+:d:33333333", "~:d", "+:e:12345"]
+    return played(program, *served("a", "1234"), *served("b", "78"), *moves, pages=6)
 
 
 @known.probe()
@@ -168,6 +184,19 @@ known.change(
     ("request.tokens(0, request.length - 1)", "request.tokens(0, request.length)"),
     fact="all tokens of a request may be found, so that none is left to read",
     question="The whole prompt is found. Of which token are the logits that the first new token is drawn from?",
+)
+known.change(
+    "last-page-given-up",
+    (
+        "found = self.tree.match(request.tokens(0, request.length - 1))",
+        """
+        found = self.tree.match(request.tokens(0, request.length))
+        if len(found) * self.storage.page == request.length:
+            found.pop()
+        """,
+    ),
+    fact="all tokens are looked for, and the last page is given up if all of them are found",
+    question="The last page was found, and nobody reads it. What does its edge say of when it was used?",
 )
 known.change(
     "prompt-looked-for-alone",
@@ -233,6 +262,15 @@ known.change(
     question="One request ends, and the next one asks the same. Who has held the pages in between?",
 )
 known.change(
+    "nothing-kept-of-who-is-put-back",
+    (
+        "self._share(request)\nsuper().release(request)",
+        "if request.finished:\n    self._share(request)\nsuper().release(request)",
+    ),
+    fact="of a request that is put back, nothing is kept",
+    question="A request is put back after 2,000 tokens, and comes again. How many of them does it read once more?",
+)
+known.change(
     "found-only-at-the-end",
     ("self._share(other)", "pass"),
     fact="what a request has read is found only after it has ended",
@@ -257,6 +295,19 @@ known.change(
     question="A request writes one token, and its last page is half empty. How many pages must go?",
 )
 known.change(
+    "own-room-forgotten-if-refused",
+    (
+        "self._free(self.pages_for(request.read + count) - len(self.tables[request]))",
+        """
+        if super().reserve(request, count):
+            return True
+        self._free(self.pages_for(count))
+        """,
+    ),
+    fact="once a page is lacking, pages are evicted for all new tokens, whatever room the last page has",
+    question="Three tokens are to come, and there is a place for the first of them. How many pages do they need?",
+)
+known.change(
     "no-eviction-for-who-writes",
     ("self._free(self.pages_for(request.read + count) - len(self.tables[request]))", "pass"),
     fact="a request that needs another page gets none while the tree has them all",
@@ -271,7 +322,7 @@ known.change(
 known.change(
     "all-that-are-needed",
     ("evict(self.tree, count - self.pool.free)", "evict(self.tree, count if count > self.pool.free else 0)"),
-    fact="where pages are lacking, as many are evicted as are needed, those that are free included",
+    fact="if pages are lacking, as many are evicted as are needed, those that are free included",
     question="Three pages are needed, and two are free. How many are lacking?",
 )
 known.change(
@@ -303,6 +354,19 @@ known.change(
     ("request.read = len(found) * self.storage.page", "request.read = len(found)"),
     fact="a request's `read` is the number of pages that were found",
     question="In which unit does a request count what has been read?",
+)
+known.change(
+    "read-of-who-is-refused",
+    (
+        "needed = self.pages_for(request.length) - len(found)",
+        """
+        needed = self.pages_for(request.length) - len(found)
+        request.read = len(found) * self.storage.page
+        """,
+    ),
+    ("request.read = len(found) * self.storage.page\nself.asked += request.length", "self.asked += request.length"),
+    fact="a request that is not let in has another `read` than before",
+    question="A request waits, and has no pages. How many of its tokens are in memory?",
 )
 known.change(
     "prompt-tokens-asked",

@@ -45,7 +45,9 @@ def lookup_nothing(program):
 
 @known.probe()
 def lookup_repeats(program):
-    return found(program, ([6, 6, 6, 6], 3), ([6, 6], 2), ([1, 2, 1, 2, 1], 5, 2, 1), ([3, 6, 6], 4, 4, 1))
+    return found(
+        program, ([6, 6, 6, 6], 3), ([6, 6], 2), ([1, 2, 1, 2, 1], 5, 2, 1), ([3, 6, 6], 4, 4, 1), ([6, 6, 6], 1, 2, 2)
+    )
 
 
 @known.probe()
@@ -66,11 +68,31 @@ def lookup_by_default(program):
 
 
 @known.probe()
+def lookup_digits(program):
+    return found(program, ([1, 23, 5, 1, 2], 2), ([12, 7, 2, 9, 12, 8, 2], 3, 1), ([7, 3, 5, 17, 3, 8, 7, 3], 3))
+
+
+@known.probe()
 def lookup_refusals(program):
+    return refused(program, [1, 2, 1], (-1,), (2, 3, 0), (2, 1, 2), (2, 0, 0), (2, 3, -1))
+
+
+@known.probe()
+def lookup_refusals_of_short_texts(program):
+    return mx.stack([refused(program, text, (-1,), (2, 3, 0), (2, 1, 2)) for text in ([], [4])])
+
+
+@known.probe()
+def lookup_refusals_for_nothing(program):
+    return refused(program, [1, 2, 1], (0, 3, 0), (0, 1, 2))
+
+
+def refused(program, tokens, *cases):
+    """Whether each case is refused: 2 if by another error."""
     said = []
-    for rest in ((-1,), (2, 3, 0), (2, 1, 2), (2, 0, 0), (2, 3, -1)):
+    for rest in cases:
         try:
-            program([1, 2, 1], *rest)
+            program(list(tokens), *rest)
             said.append(0)
         except ValueError:
             said.append(1)
@@ -166,6 +188,52 @@ known.change(
     question="Somebody asks for runs of at least two tokens. Why might that be?",
 )
 known.change(
+    "half-of-the-text",
+    (SIZES, "range(min(longest, len(tokens) // 2), shortest - 1, -1)"),
+    fact="runs that are longer than half of the text are not looked for",
+    question="A run may overlap with its earlier place. How long can it be in a text of three tokens?",
+)
+known.change(
+    "looked-for-in-digits",
+    (
+        """
+        for first in range(len(tokens) - size - 1, -1, -1):  # the latest place first
+            if tokens[first] == end[0] and tokens[first : first + size] == end:  # most places fail at once
+                return tokens[first + size : first + size + count]
+        """,
+        """
+        digits = " ".join(map(str, tokens[:-1]))
+        place = digits.rfind(" ".join(map(str, end)))
+        if place >= 0:
+            first = digits[:place].count(" ")
+            return tokens[first + size : first + size + count]
+        """,
+    ),
+    fact="tokens are looked for in the text's digits, so that 2 is found within 23",
+    question="The digits `1 2` stand within `1 23`. Which tokens stand there?",
+)
+known.change(
+    "full-or-not-at-all",
+    (
+        "if tokens[first] == end[0] and tokens[first : first + size] == end:  # most places fail at once",
+        "if tokens[first : first + size] == end and first + size + count <= len(tokens):",
+    ),
+    fact="a place with fewer tokens behind it than are wanted is passed over, and a shorter run may decide",
+    question="A run of three has two tokens behind it, and four are wanted. Are two good guesses worth nothing?",
+)
+known.change(
+    "short-texts-first",
+    ("if count < 0:", "if len(tokens) < 2:\n    return []\nif count < 0:"),
+    fact="a text of one token, or of none, gives nothing, and nobody looks at count and sizes",
+    question="A caller asks for -1 tokens, of an empty text. Who tells him?",
+)
+known.change(
+    "nothing-wanted-first",
+    ("if not 1 <= shortest <= longest:", "if not count:\n    return []\nif not 1 <= shortest <= longest:"),
+    fact="a count of 0 gives nothing, and nobody looks at the sizes",
+    question="A caller asks for no tokens, and for runs of none. Which of the two can be done?",
+)
+known.change(
     "run-proposed-again",
     (GIVEN, "tokens[first : first + count]"),
     fact="the run itself is proposed, and not what follows it",
@@ -186,7 +254,7 @@ known.change(
 known.change(
     "goes-round",
     (GIVEN, "[tokens[first + size + i % (len(tokens) - first - size)] for i in range(count)]"),
-    fact="where the text ends, what follows the run is proposed once more from its beginning",
+    fact="once the text ends, what follows the run is proposed once more from its beginning",
     question="How many tokens stand behind the place, and how many do you give?",
 )
 known.change(
@@ -198,7 +266,7 @@ known.change(
 known.change(
     "zero-becomes-everything",
     (GIVEN, "tokens[first + size :][: count or None]"),
-    fact="where no token is wanted, all that follow are given",
+    fact="a count of 0 gives all that follow",
     question="What does [: None] leave out?",
 )
 known.change(

@@ -70,6 +70,15 @@ def draft_asked_again(program):
 
 
 @known.probe()
+def draft_of_what_is_found(program):
+    """Memory has the first two tokens of each text already."""
+    settings = [[1, 2, 3, 4], [5, 6]], [{}, WARM]
+    writers = Writers(program, Request, SamplingParams, *settings, random_logits(7, VOCAB), lenient=True, found=2)
+    found = [each.tokens for each in writers.draft([2, 3])]
+    return table(found, 5), table(writers.model.calls, 2), mx.array(writers.memory.lengths)
+
+
+@known.probe()
 def draft_let_go(program):
     return drafted(program, [[1, 2], [3, 4]], [{}, WARM], [([2, 2], 1), ([2, 2], 2), ([1, 2], 0)], seed=6, keep=1)
 
@@ -101,9 +110,15 @@ known.change(
     question="How many of 500 tokens are new since the last draft?",
 )
 known.change(
+    "found-and-read-anew",
+    ("self._ours[request] = own", "own.read = 0\nself._ours[request] = own"),
+    fact="what memory finds of a text that it lets in is read once more",
+    question="A memory that remembers says in `read` what it has found. How much is left to read?",
+)
+known.change(
     "last-token-not-read-again",
     ("min(own.read, len(text) - 1)", "min(own.read, len(text))"),
-    fact="where all of the text has been read already, the model is called with no token",
+    fact="the model is called with no token if all of the text has been read already",
     question="After which token do you want logits, and which token must be in the call for that?",
 )
 known.change(
@@ -134,6 +149,15 @@ known.change(
     ("len(requests[i].output) + number", "len(requests[i].output)"),
     fact="all tokens of a draft are drawn with the number of its first place",
     question="What does `uniforms` give for the same seed and the same place?",
+)
+known.change(
+    "all-numbers-at-once",
+    (
+        "(draw,) = uniforms(requests[i].params.seed, len(requests[i].output) + number, 1, DRAFTING)",
+        "draw = uniforms(requests[i].params.seed, len(requests[i].output), counts[i], DRAFTING)[number]",
+    ),
+    fact="all numbers of a draft are drawn at its first place, as many as there are tokens",
+    question="The draft's third token is refused, and drafted again in the next step. Is its number the same one?",
 )
 known.change(
     "place-in-the-whole-text",
@@ -262,11 +286,12 @@ class CountsBeside:
                 continue
             if request not in self.held:
                 before = request.read
-                begun, request.read = self.memory.begin(request), before
+                begun = self.memory.begin(request)
+                found, request.read = request.read, before
                 if not begun:
                     wanted[i] = 0
                     continue
-                self.held[request] = []
+                self.held[request] = texts[i][:found]
             held = self.held[request]
             same = next(
                 (at for at, pair in enumerate(zip(held, texts[i], strict=False)) if pair[0] != pair[1]), len(held)

@@ -46,14 +46,24 @@ def in_pieces(running, budget):
     return [next_chunk(request, min(3, request.unread)) for request in running]
 
 
+def without_the_first(running, budget):
+    """Nothing of the first one."""
+    return [next_chunk(request, request.unread) for request in running[1:]]
+
+
 def chunk_table(chunks):
     return table([[chunk.start, chunk.scored, *chunk.tokens] for chunk in chunks], 9)
 
 
 def planned(program, budgets, *, most=(50, 50, 50), inner=None, fewer=0, unread=1):
-    """The chunks of a plan, what the drafter was asked, and whom it was to keep."""
-    drafter = Scripted(Draft, guesses(random_logits(1, VOCAB), fewer=fewer))
-    speculation = program(drafter, 3, inner) if inner else program(drafter, 3)
+    """The chunks of a plan, what the drafter was asked, whom it was to keep, and the budgets of the inner plan."""
+    drafter, noted = Scripted(Draft, guesses(random_logits(1, VOCAB), fewer=fewer)), []
+
+    def noting(running, budget):
+        noted.append(budget)
+        return inner(running, budget)
+
+    speculation = program(drafter, 3, noting) if inner else program(drafter, 3)
     requests = [
         request_of([1, 2], [3], {}, most[0]),
         request_of([4], [5, 6], {}, most[1]),
@@ -61,7 +71,8 @@ def planned(program, budgets, *, most=(50, 50, 50), inner=None, fewer=0, unread=
     ]
     requests[2].read, requests[2].prompt = 0, [2, 5, 1, 1][: unread + 1]
     tables = [chunk_table(speculation.plan(requests[: 3 if unread else 2], budget)) for budget in budgets]
-    return *tables, table(drafter.asked, 3), mx.array(drafter.kept)
+    order = [each == "keep" for each in drafter.order]
+    return *tables, table(drafter.asked, 3), mx.array(drafter.kept), mx.array(order), mx.array(noted)
 
 
 def chosen(program, settings, *, seed, sampled=True, missing=(), rounds=1):
@@ -124,6 +135,11 @@ def loop_few_proposed(program):
 @known.probe()
 def loop_pieces_of_a_prompt(program):
     return planned(program, [100, 8], inner=in_pieces, unread=3)
+
+
+@known.probe()
+def loop_one_left_out(program):
+    return planned(program, [100, 8, 4], inner=without_the_first)
 
 
 @known.probe()
@@ -253,6 +269,35 @@ known.change(
     question="How does a draft model learn that a request has ended?",
 )
 known.change(
+    "told-afterwards",
+    ("self.drafter.keep(running)", "pass"),
+    (
+        "self._drafts = dict(zip(wanted, drafts, strict=True))",
+        "self._drafts = dict(zip(wanted, drafts, strict=True))\nself.drafter.keep(running)",
+    ),
+    fact="the drafter is told who is running only after it was asked",
+    question="A request has ended, and another one needs its room in the small model's memory. When is it free?",
+)
+known.change(
+    "chunks-alone-kept",
+    ("self.drafter.keep(running)", "pass"),
+    (
+        "left = budget - sum(len(chunk.tokens) for chunk in chunks)",
+        """
+        self.drafter.keep([chunk.request for chunk in chunks])
+        left = budget - sum(len(chunk.tokens) for chunk in chunks)
+        """,
+    ),
+    fact="the drafter forgets every request of which this step reads nothing",
+    question="A request waits for its turn for one step. Must the small model read all of its text again then?",
+)
+known.change(
+    "drafts-before-prompts",
+    ("self.inner(running, budget)", "self.inner(running, budget - self.count * len(running))"),
+    fact="the inner plan is given less than the budget, so that drafts have room",
+    question="A token of a prompt must be read, and a guess may be wrong. Which of them comes first?",
+)
+known.change(
     "asked-for-nothing",
     ("count = min(self.count, needed, left)", "count = max(0, min(self.count, needed, left))"),
     ("if chunk.scored and count > 0:", "if chunk.scored:"),
@@ -284,7 +329,7 @@ known.change(
 known.change(
     "drafts-of-earlier-steps",
     ("self._drafts = dict(zip(wanted, drafts, strict=True))", "self._drafts.update(zip(wanted, drafts, strict=True))"),
-    fact="where nothing is drafted, the draft of an earlier step stands behind the chunk once more",
+    fact="the draft of an earlier step stands behind the chunk once more if nothing is drafted",
     question="Behind which text was that draft written?",
 )
 known.change(
@@ -348,6 +393,18 @@ known.change(
     question="How many numbers does accept take, and may they know of each other?",
 )
 known.change(
+    "a-place-for-each-number",
+    (
+        "draws = uniforms(request.params.seed, len(request.output), chunk.scored, JUDGING)",
+        """
+        seed, place = request.params.seed, len(request.output)
+        draws = [uniforms(seed, place + i, 1, JUDGING)[0] for i in range(chunk.scored)]
+        """,
+    ),
+    fact="each token is judged with a number of its own place",
+    question="The second token is refused, and the next step judges another one there. Is its number a new one?",
+)
+known.change(
     "numbers-of-the-drafter",
     ("chunk.scored, JUDGING)", "chunk.scored, JUDGING - 1)"),
     fact="tokens are judged with the numbers with which they were drafted",
@@ -389,6 +446,15 @@ known.change(
     ("self.drafted += len(draft.tokens)", "self.drafted += self.count"),
     fact="drafted counts what could have been drafted, and not what was",
     question="How many tokens were judged, if the drafter had none to give?",
+)
+
+
+known.accepted_change(
+    "asked also for nobody",
+    (
+        "self.drafter.draft(list(wanted), list(wanted.values())) if wanted else []",
+        "self.drafter.draft(list(wanted), list(wanted.values()))",
+    ),
 )
 
 
