@@ -310,7 +310,7 @@ def test_task_3_memory_drops_and_does_not_free():
 
 def test_task_3_memory_checks():
     """By all pages, whoever has them now."""
-    checks = [("check", prompt, new) for prompt, new in ((5, 7), (5, 8), (12, 0), (1, 12), (13, 1), (1, 11))]
+    checks = [("check", prompt, new) for prompt, new in ((5, 7), (5, 8), (5, 9), (12, 0), (1, 12), (13, 1), (1, 11))]
     memory_plays(4, 3, *checks, *begun("a", 9), *checks)
     with raises_value_error("3 pages of 4 places, a prompt of 8 tokens, max_tokens 5", "13", "12", "tokens", "room"):
         memory.PagedMemory(Shelves(4, 3)).check(request_of(8, 5))
