@@ -371,8 +371,9 @@ def attended(query, key, value, lengths, page, most=3):
     one, other = memory.PagedMemory(kept), request_of(2 * page + 1)
     one.begin(other)
     requests = [request_of(length) for length in lengths]
-    for each in requests:
-        one.begin(each)
+    if refused := next((each for each in requests if not one.begin(each)), None):
+        case = f"{pages} pages of {page} places, where a request of {other.length} tokens is; requests of {lengths}"
+        fail(Kind.VALUES, f"begin says that there is no room for the request of {refused.length} tokens", case)
     fill = [mx.concatenate([x[:1]] * other.length) for x in (query, key, value)]
     mx.eval(one.attend(1, *fill, [request.Chunk(other, 0, [0] * other.length, 0)]))
     one.release(other)
