@@ -344,7 +344,7 @@ known.change(
 known.change(
     "static-lets-in-one",
     ("and not closed:", "and not (self.static and self.running):"),
-    fact="in static mode each that is let in is one that runs already, so that no other comes in with it",
+    fact="in static mode one request is let in at a time, since from then on somebody runs",
     question="Static, three slots, and nobody runs. How many of five requests that wait come in together?",
 )
 known.change(

@@ -267,7 +267,7 @@ known.change(
 known.change(
     "less-than-nothing-left",
     (TURNS, "sorted(writing, key=lambda request: len(request.output))"),
-    fact="all that write get their token, and if less than 0 is left, a prompt gets so many tokens",
+    fact="all that write get their token, and what is left, less than 0, is how many tokens a prompt gets",
     question="The budget is 2, and four requests write. What is left, and what does a prompt do with that?",
 )
 known.change(
