@@ -385,6 +385,12 @@ def test_task_3_kernel_large_scores():
     agrees(native.flash, kernel64, *kernel_inputs(7, 2, 1, length=30, tokens=130, spread=40), 2.0, seed=7)
 
 
+def test_task_3_kernel_scores_far_below_zero():
+    """exp(-160) is 0 in float32: the largest score of a query may itself be far below 0."""
+    queries, keys, values = kernel_inputs(12, 2, 1, length=30, tokens=130)
+    agrees(native.flash, kernel64, -20 - mx.abs(queries), 1 + mx.abs(keys), values, 1.0, seed=12)
+
+
 @pytest.mark.parametrize("rising", [True, False])
 def test_task_3_kernel_moving_maximum(rising):
     """The largest score of each block is larger, or smaller, than that of the block before."""

@@ -50,6 +50,13 @@ def kernel_scale_of_one(program):
     return attended(program, 7, 4, 2, 24, 30, scale=1.0)
 
 
+@known.probe()
+def kernel_scores_far_below_zero(program):
+    draw = normals(8)
+    queries, keys = -20 - mx.abs(draw(3, 2, 8)), 1 + mx.abs(draw(1, 20, 8))
+    return program(queries, keys, draw(1, 20, 8), 1.0)
+
+
 known.change(
     "total-not-rescaled",
     ("total[r] = total[r] * kept + weigh", "total[r] = total[r] + weigh"),
@@ -68,6 +75,15 @@ known.change(
     ("std::exp(largest[r] - higher);", "1.0f;"),
     fact="each block's weights are relative to its own largest score, and are added up as they are",
     question="Two blocks have a largest score of 1 and of 9. How large is the largest weight in each of them?",
+)
+known.change(
+    "largest-from-zero",
+    (
+        "std::fill(largest.begin(), largest.end(), -std::numeric_limits<float>::infinity());",
+        "std::fill(largest.begin(), largest.end(), 0.0f);",
+    ),
+    fact="a query's largest score is 0 before the first block, and so never less",
+    question="All scores of a query lie between -170 and -160. Which of them is the largest?",
 )
 known.change(
     "last-block-only",

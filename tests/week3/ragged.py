@@ -54,7 +54,8 @@ def played(
         chunks, spans = [], []
         for who, count in call:
             if who not in requests:
-                requests[who] = given.Request(tokens[who], 1)
+                # Numbers are in another order than those who come, and than the rows that they bring.
+                requests[who] = given.Request(tokens[who], 1, number=7 * (who + 1) % 11)
                 memory.begin(requests[who])
             one = requests[who]
             memory.reserve(one, abs(count))

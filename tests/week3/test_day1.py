@@ -583,16 +583,25 @@ def test_task_4_stop_at_the_end(parts, stops, tail):
     check_stops(parts, stops, tail)
 
 
-def test_task_4_stop_ends():
-    """`ends` takes the token, and says whether the text is over."""
-    parts, case = ["", "That", " is", " a b", "lue", " dog"], "pieces That is a b, lue, dog; stop string blue; ends"
+@pytest.mark.parametrize(
+    ("parts", "text", "first"),
+    [
+        (["", "That", " is", " a b", "lue", " dog"], "That is a ", 4),
+        (["I ", "see blue", " now"], "I see ", 1),
+        (["blue", "s"], "", 0),
+    ],
+    ids=str,
+)
+def test_task_4_stop_ends(parts, text, first):
+    """`ends` takes the token, and says whether the text is over: also if the token has letters to show before that."""
+    case = f"pieces {parts}, stop string blue, ends"
     with noted(case):
         made = stopping.StopStrings(Spelling(parts), ["blue"])
         said = [made.ends(token) for token in range(len(parts))]
-        text, rest = made.text, made.finish()
-    if said != [False, False, False, False, True, True]:
-        fail(Kind.VALUES, "`ends` is wrong", case, "expected  True from the fifth on", f"got       {said}")
-    same_text(text, "That is a ", case)
+        shown, rest = made.text, made.finish()
+    if said != (expected := [number >= first for number in range(len(parts))]):
+        fail(Kind.VALUES, "`ends` is wrong", case, f"expected  {expected}", f"got       {said}")
+    same_text(shown, text, case)
     same_text(rest, "", f"finish; {case}")
 
 
@@ -858,42 +867,49 @@ def test_task_5_step_by_another_plan():
     )
 
 
-class LastFirst(queue.FirstComeFirstServed):
-    """The last one that came is the next, and each is charged."""
+class Charged(queue.FirstComeFirstServed):
+    """Writes down who is charged, and how much: number, tokens, number, tokens."""
 
     def __init__(self):
         super().__init__()
         self.charged = []
 
+    def charge(self, one, tokens):
+        self.charged += [one.number, tokens]
+
+
+class LastFirst(Charged):
+    """The last one that came is the next."""
+
     def next(self):
         return self._waiting[-1]
-
-    def charge(self, one, tokens):
-        self.charged.append((one.number, tokens))
 
 
 def test_task_5_step_by_another_queue():
     """The queue says who is next, and is told what was read. Those that run are in the order of their numbers."""
     case, waiting = "4 requests of 1, 2, 3, 2 tokens, 2 slots, the last one first", LastFirst()
     plays(asked(1, 2, 3, 2), ["CD", "CD", "BC", "AB"], case, slots=2, waiting=waiting)
-    charged = [number for each in waiting.charged for number in each]
-    same_ids(charged, [2, 2, 3, 2, 2, 1, 3, 1, 1, 2, 2, 1, 0, 2, 1, 1], f"who is charged, and how much; {case}")
+    expected = [2, 2, 3, 2, 2, 1, 3, 1, 1, 2, 2, 1, 0, 2, 1, 1]
+    same_ids(waiting.charged, expected, f"who is charged, and how much; {case}")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_task_5_step_the_model_fails(number):
-    """The error reaches the caller. Memory is as it was before the step, and the next one goes on."""
+    """The error reaches the caller. Memory is as it was, nobody is charged for the step, and the next one goes on."""
     case, requests = f"2 requests of 4, 3 tokens, call {number} of the model fails half way", asked(4, 3)
     with noted(case):
-        made = scheduler.Scheduler(Teller(add_up, case, [number]), Notebook(None, case), choose=greedy)
+        waiting = Charged()
+        made = scheduler.Scheduler(Teller(add_up, case, [number]), Notebook(None, case), choose=greedy, waiting=waiting)
         for one in requests:
             made.submit(one)
         for _ in range(number - 1):
             made.step()
+        before = list(waiting.charged)
     with raises_error(RuntimeError, case, "the model has failed"):
         made.step()
     held = [len(made.memory.texts.get(one, [])) for one in requests]
     same_ids(held, [one.read for one in requests], f"how many tokens memory has, against `read`; {case}")
+    same_ids(waiting.charged, before, f"who is charged, and how much, when the step has failed; {case}")
     with noted(case):
         while not all(one.finished for one in requests) and made.model.calls < 20:
             made.step()
@@ -903,7 +919,10 @@ def test_task_5_step_the_model_fails(number):
 
 @pytest.mark.parametrize("taken", [1, 2, 3])
 def test_task_5_step_guesses(taken):
-    """A plan that reads two guesses behind the last token, of which the first are right: those tokens are taken."""
+    """A plan that reads two guesses behind the last token, of which the first are right: those tokens are taken.
+
+    The queue is charged for all that was read, also for what was read in vain.
+    """
 
     def guess(running, budget):
         chunks = []
@@ -917,9 +936,11 @@ def test_task_5_step_guesses(taken):
         return [tokens[:taken] for tokens in greedy(logits, chunks)]
 
     case = f"2 requests of 4, 7 tokens, 3 scored in each step, {taken} taken"
-    requests = asked(4, 7)
+    requests, waiting = asked(4, 7), Charged()
     expected = ["AB"] * -(-4 // taken) + ["B"] * (-(-7 // taken) - -(-4 // taken))
-    plays(requests, expected, case, plan=guess, choose=choose)
+    _, steps = plays(requests, expected, case, plan=guess, choose=choose, waiting=waiting)
+    due = [number for step in steps for each in step.chunks for number in (each.request.number, len(each.tokens))]
+    same_ids(waiting.charged, due, f"who is charged, and how much; {case}")
 
 
 def test_task_5_step_cancelled_meanwhile():
@@ -948,6 +969,8 @@ def test_task_5_step_cancelled_meanwhile():
     same_ids([len(one.output) for one in requests], [4, 1, 2, 4], f"how many tokens each has; {case}")
     told = [one.finished for one in requests]
     same_pieces(told, ["length", "cancelled", "cancelled", "length"], f"`finished`; {case}")
+    ended = [who(requests, step.finished) for step in steps]
+    same_pieces(ended, ["", "", "", "AD", "", ""], f"`finished` of each step; {case}")
 
 
 def test_task_5_step_cancelled_between():

@@ -439,6 +439,7 @@ def latency_agrees(rows, words="", swept=False):
         for times in times_of(*rows):
             kept.add(times)
         lists, summary = {"ttft": list(kept.ttft), "tpot": list(kept.tpot)}, kept.summary()
+        afterwards = list(kept.ttft), list(kept.tpot)
     for (name, found), wanted in zip(lists.items(), exact(rows), strict=True):
         if len(found) != len(wanted):
             told(
@@ -464,6 +465,10 @@ def latency_agrees(rows, words="", swept=False):
         for part, one, other in zip(("p50", "p95", "p99"), (got.p50, got.p95, got.p99), due, strict=True):
             if not close_to(one, other):
                 told(Kind.VALUES, f"wrong {part} of {name}", f"expected  {float(other):.6g}", f"got       {one}")
+    for (name, found), later in zip(lists.items(), afterwards, strict=True):
+        if found != later:
+            lines = f"before    {str(found)[:70]}", f"after     {str(later)[:70]}"
+            told(Kind.VALUES, f"summary() has changed `{name}`", *lines)
 
 
 def percentile_agrees(numbers, percent, expected=None, words="", swept=False):

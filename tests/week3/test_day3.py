@@ -310,7 +310,7 @@ def test_task_3_memory_drops_and_does_not_free():
 
 def test_task_3_memory_checks():
     """By all pages, whoever has them now."""
-    checks = [("check", prompt, new) for prompt, new in ((5, 7), (5, 8), (12, 0), (1, 12), (13, 1), (1, 11))]
+    checks = [("check", prompt, new) for prompt, new in ((5, 7), (5, 8), (5, 9), (12, 0), (1, 12), (13, 1), (1, 11))]
     memory_plays(4, 3, *checks, *begun("a", 9), *checks)
     with raises_value_error("3 pages of 4 places, a prompt of 8 tokens, max_tokens 5", "13", "12", "tokens", "room"):
         memory.PagedMemory(Shelves(4, 3)).check(request_of(8, 5))
@@ -371,8 +371,9 @@ def attended(query, key, value, lengths, page, most=3):
     one, other = memory.PagedMemory(kept), request_of(2 * page + 1)
     one.begin(other)
     requests = [request_of(length) for length in lengths]
-    for each in requests:
-        one.begin(each)
+    if refused := next((each for each in requests if not one.begin(each)), None):
+        case = f"{pages} pages of {page} places, where a request of {other.length} tokens is; requests of {lengths}"
+        fail(Kind.VALUES, f"begin says that there is no room for the request of {refused.length} tokens", case)
     fill = [mx.concatenate([x[:1]] * other.length) for x in (query, key, value)]
     mx.eval(one.attend(1, *fill, [request.Chunk(other, 0, [0] * other.length, 0)]))
     one.release(other)

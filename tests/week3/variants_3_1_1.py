@@ -212,6 +212,18 @@ known.change(
     question="In which order do the rows of query stand, and in which order yours?",
 )
 known.change(
+    "joined-by-number",
+    (
+        "return mx.concatenate(attended)",
+        """
+        order = sorted(range(len(chunks)), key=lambda i: chunks[i].request.number)
+        return mx.concatenate([attended[i] for i in order])
+        """,
+    ),
+    fact="the chunks' results are joined in the order of their requests' numbers",
+    question="A plan may read the youngest request first. In which order do the rows of query stand then?",
+)
+known.change(
     "heads-not-put-back",
     ("attended.append(seen[0].swapaxes(0, 1))", "attended.append(seen[0].reshape(-1, *query.shape[1:]))"),
     fact="the result of a chunk, H x L x D, is called L x H x D without swapping the axes",

@@ -183,6 +183,23 @@ known.change(
     question="Which two arrays does RoPE turn?",
 )
 known.change(
+    "turned-before-the-norms",
+    (
+        """
+        if self.q_norm and self.k_norm:
+            query, key = self.q_norm(query), self.k_norm(key)
+        query, key = turned(query, cos, sin), turned(key, cos, sin)  # T x H x D, T x H_kv x D
+        """,
+        """
+        query, key = turned(query, cos, sin), turned(key, cos, sin)
+        if self.q_norm and self.k_norm:
+            query, key = self.q_norm(query), self.k_norm(key)
+        """,
+    ),
+    fact="queries and keys are turned before they go through q_norm and k_norm",
+    question="What does Qwen3 do first with a head's query: norm it, or turn it?",
+)
+known.change(
     "sines-and-cosines-exchanged",
     ("mx.cos(angles), mx.sin(angles)", "mx.sin(angles), mx.cos(angles)"),
     fact="cosines and sines are exchanged",
@@ -244,6 +261,19 @@ known.change(
     ),
     fact="each chunk's last token is scored, whatever its `scored` says",
     question="What does scored = 0 say, and what scored = 3?",
+)
+known.change(
+    "nobody-scored-nothing-read",
+    (
+        "x = self.embedding(tokens)  # T x E",
+        """
+        x = self.embedding(tokens)
+        if not scored_rows(chunks):
+            return self.head(self.norm(x))[:0]
+        """,
+    ),
+    fact="chunks of which none is scored do not go through the layers, and memory gets nothing of them",
+    question="Nobody asks what follows the first half of a prompt. Who will need its keys?",
 )
 known.change(
     "no-final-norm",

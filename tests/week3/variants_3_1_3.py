@@ -145,7 +145,7 @@ known.change(
 known.change(
     "nobody-nothing",
     ("return [[] for _ in chunks]", "return []"),
-    fact="where no chunk is scored there are no lists at all",
+    fact="there are no lists at all where no chunk is scored",
     question="How many lists are there for two chunks within their prompts?",
 )
 known.change(
@@ -211,6 +211,8 @@ known.change(
     fact="the number of a draw is the row",
     question="Does a request stand in the same row in every step?",
 )
+# The first row's number is 0, and so is that of all who draw with its noise.
+known.together("one-noise-for-all", "place-by-row", makes="seed-alone")
 known.change(
     "seed-ignored",
     ("(request.params.seed, len", "(None, len"),
@@ -222,6 +224,12 @@ known.change(
     ("(request.params.seed, len", "(request.params.seed or 0, len"),
     fact="a request without a seed draws with the seed 0",
     question="Two requests without a seed and with the same prompt: should they get the same text?",
+)
+known.change(
+    "zero-is-none",
+    ("(request.params.seed, len", "(request.params.seed or None, len"),
+    fact="a request with the seed 0 draws as if it had none",
+    question="What is `0 or None` in Python?",
 )
 known.change(
     "no-penalty",

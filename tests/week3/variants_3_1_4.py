@@ -108,6 +108,16 @@ def stop_ends(program):
 
 
 @known.probe()
+def stop_ends_in_one_piece(program):
+    """The token with which the text ends has letters before the stop string, or none."""
+    found = []
+    for parts in (["I ", "see blue", " now"], ["blue", "s"]):
+        made = program(Spelling(parts), ["blue"])
+        found += [f"{made.ends(token)} {made.text}" for token in range(len(parts))]
+    return pieces(found)
+
+
+@known.probe()
 def stop_two_texts(program):
     one, other = program(Spelling(["a b", "lu"]), ["blue"]), program(Spelling(["red", "e "]), ["blue"])
     shown = [made.add(token) for token in (0, 1) for made in (one, other)]
@@ -188,7 +198,7 @@ known.change(
 known.change(
     "whole-text-not-held",
     ("min(len(text), len(stop) - 1)", "min(len(text) - 1, len(stop) - 1)"),
-    fact="where all that is there may be the beginning of a stop string, its first letter is not seen as one",
+    fact="a text that is as a whole the beginning of a stop string is not seen as one",
     question="A piece is just `bl`, and the stop string is `blue`. How many letters must wait?",
 )
 known.change(
@@ -288,6 +298,20 @@ known.change(
     ),
     fact="`ends` says that the text has ended whenever there is nothing to show",
     question="For which other reason may a token show nothing?",
+)
+known.change(
+    "ends-if-nothing-shows-as-well",
+    (
+        """
+        self.add(token)
+        return self.found is not None
+        """,
+        """
+        return self.add(token) == "" and self.found is not None
+        """,
+    ),
+    fact="`ends` says that the text goes on if the token that ends it has letters to show before the stop string",
+    question="`see blue` comes in one piece, and `blue` is the stop string. Has it ended, though `see ` is shown?",
 )
 known.change(
     "ends-never",

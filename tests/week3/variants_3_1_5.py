@@ -177,6 +177,21 @@ def step_other_queue(program):
 
 
 @known.probe()
+def step_guesses_charged(program):
+    """All that was read is charged, also what was read in vain."""
+    queue = Last()
+    found = run(program, simple(4, 4, 9), 4, follow=five, plan=guesses, choose=first_guess_right, waiting=queue)
+    return found, mx.array(queue.charged)
+
+
+@known.probe()
+def step_error_charged(program):
+    """A step that fails is not charged."""
+    queue = Last()
+    return run(program, simple(3, 3), 6, fails=(1, 3), waiting=queue), mx.array(queue.charged)
+
+
+@known.probe()
 def step_error(program):
     """The second call of the model fails, half way."""
     return run(program, simple(3, 3), 6, fails=(2,))
@@ -325,6 +340,12 @@ known.change(
     ("self.static and bool(self.running)", "False"),
     fact="a free slot is filled at once, also where static is asked for",
     question="What does static=True say about those that wait?",
+)
+known.change(
+    "static-lets-in-one",
+    ("and not closed:", "and not (self.static and self.running):"),
+    fact="in static mode one request is let in at a time, since from then on somebody runs",
+    question="Static, three slots, and nobody runs. How many of five requests that wait come in together?",
 )
 known.change(
     "one-at-a-time-let-in",
@@ -581,6 +602,42 @@ known.change(
     ),
     fact="`new` has no list for a chunk whose request was cancelled in the step",
     question="Three chunks were read, and `new` has two lists. Which of the chunks has none?",
+)
+known.change(
+    "cancelled-is-finished",
+    (
+        """
+        if request.finished:  # somebody has cancelled it meanwhile, and its memory is gone
+            continue
+        """,
+        """
+        if request.finished:
+            step.finished.append(request)
+            continue
+        """,
+    ),
+    fact="the step's `finished` also has those that were cancelled in the middle of it",
+    question="What does the comment behind Step's `finished` say of requests that were cancelled?",
+)
+known.change(
+    "read-in-vain-not-charged",
+    ("self.waiting.charge(request, len(chunk.tokens))", "self.waiting.charge(request, request.read - chunk.start)"),
+    fact="tokens that were read in vain are not charged",
+    question="Three tokens are read, and two of them were wrong guesses. How many has the model worked on?",
+)
+known.change(
+    "charged-before-the-model-runs",
+    (
+        "logits = self.model(step.chunks, self.memory)",
+        """
+        for chunk in step.chunks:
+            self.waiting.charge(chunk.request, len(chunk.tokens))
+        logits = self.model(step.chunks, self.memory)
+        """,
+    ),
+    ("        self.waiting.charge(request, len(chunk.tokens))\n", ""),
+    fact="all chunks are charged before the model runs, also if it fails then",
+    question="The model fails, and the next step reads the same tokens again. How often has their user paid?",
 )
 known.change(
     "last-step-not-charged",

@@ -265,15 +265,21 @@ known.change(
     question="The budget is 2, and four requests write. How many tokens may your step read?",
 )
 known.change(
+    "less-than-nothing-left",
+    (TURNS, "sorted(writing, key=lambda request: len(request.output))"),
+    fact="all that write get their token, and what is left, less than 0, is how many tokens a prompt gets",
+    question="The budget is 2, and four requests write. What is left, and what does a prompt do with that?",
+)
+known.change(
     "oldest-writers-only",
     (TURNS, "writing[:budget]"),
-    fact="where more write than the budget has tokens, it is always the oldest that do",
+    fact="it is always the oldest that write, where more of them would than the budget has tokens",
     question="The budget is 2, and four requests write. When does the fourth write its next token?",
 )
 known.change(
     "most-output-first",
     (TURNS, "sorted(writing, key=lambda request: -len(request.output))[:budget]"),
-    fact="where more write than the budget has tokens, those with the most output do",
+    fact="those with the most output write, where more of them would than the budget has tokens",
     question="Who has just had a token in that way: who is ahead, or who is behind? And in the next step?",
 )
 known.change(

@@ -98,6 +98,14 @@ def fair_nobody_waits(program):
 
 
 @known.probe()
+def fair_last_has_had_more_since(program):
+    """Ann leaves with 4 tokens, has 8 when nobody waits, and Bob is new."""
+    return played(
+        program, ANN, IN, ("read", 0, 4), ("finish", 0), ANN, IN, ("read", 1, 4), ("finish", 1), BOB, ANN, IN, IN
+    )  # fmt: skip
+
+
+@known.probe()
 def fair_last_of_two(program):
     return played(
         program, ("come", "ann", 9), ("come", "bob", 3), IN, IN, ("read", 0, 9), ("read", 1, 3), ("finish", 0),
@@ -291,8 +299,16 @@ known.change(
 known.change(
     "an-empty-queue-lifts-nobody",
     (LEAST, "min((self.counters[one] for one in self._waiting), default=0)"),
-    fact="where nobody waits, a new user begins at 0, whatever has been served before",
+    fact="a new user begins at 0 where nobody waits, whatever has been served before",
     question="Ann has been served for an hour, and Bob comes while none of hers waits. Where does he begin?",
+)
+known.change(
+    "counter-of-when-it-left",
+    ('self._last = ""', "self._last = 0"),
+    ("self.counters.get(self._last, 0)", "self._last"),
+    ("self._last = request.user", "self._last = self.counters[request.user]"),
+    fact="a user who comes while nobody waits is lifted to what the last to leave had on leaving, and not has now",
+    question="Ann leaves the queue with 4 tokens, and 500 are read. Bob comes. Which of her two numbers counts?",
 )
 known.change(
     "lifted-to-the-lowest-if-empty",
@@ -300,13 +316,13 @@ known.change(
         LEAST,
         "min((self.counters[one] for one in self._waiting), default=min(self.counters.values(), default=0))",
     ),
-    fact="where nobody waits, a user who comes is lifted to the lowest counter of all who were ever here",
+    fact="a user who comes while nobody waits is lifted to the lowest counter of all who were ever here",
     question="Somebody had three tokens last week, and nobody waits now. Where does a new user begin?",
 )
 known.change(
     "lifted-to-the-highest-if-empty",
     (LEAST, "min((self.counters[one] for one in self._waiting), default=max(self.counters.values(), default=0))"),
-    fact="where nobody waits, a user who comes back is lifted to the highest counter there is",
+    fact="a user who comes back while nobody waits is lifted to the highest counter there is",
     question="Who left the queue last, and what is that user's counter?",
 )
 known.change(

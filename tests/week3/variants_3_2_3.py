@@ -275,6 +275,19 @@ known.change(
     question="What is in `ttft` after a summary has been asked for?",
 )
 known.change(
+    "summary-sorts",
+    (
+        'found = {"ttft": self.ttft, "tpot": self.tpot}',
+        """
+        self.ttft.sort()
+        self.tpot.sort()
+        found = {"ttft": self.ttft, "tpot": self.tpot}
+        """,
+    ),
+    fact="`summary` sorts the two lists themselves, and the order in which requests were added is lost",
+    question="The second entry of `ttft` is the second request's. Is it still, after a summary?",
+)
+known.change(
     "largest-for-99",
     ("(50, 95, 99)", "(50, 95, 100)"),
     fact="p99 is the largest of all numbers",
@@ -292,7 +305,7 @@ known.change(
         'found = {"ttft": self.ttft, "tpot": self.tpot}',
         'found = {"ttft": self.ttft if self.tpot else [], "tpot": self.tpot}',
     ),
-    fact="where there is no TPOT, the percentiles of TTFT are None, too",
+    fact="the percentiles of TTFT are None, too, where there is no TPOT",
     question="Each request asked for one token. Has nobody waited for it?",
 )
 known.change(

@@ -94,6 +94,12 @@ known.change(
     question="A request needs three pages, and two are free. What can it do with the two?",
 )
 known.change(
+    "none-if-there-are-fewer",
+    ('raise OutOfPages(f"{count} pages are needed, but {self.free} of {self.pages} are free")', "return []"),
+    fact="take gives an empty list if fewer pages are free than were asked for",
+    question="Three pages are asked for, and two are free. How does the caller hear of it?",
+)
+known.change(
     "taken-until-none-is-left",
     (
         'raise OutOfPages(f"{count} pages are needed, but {self.free} of {self.pages} are free")',

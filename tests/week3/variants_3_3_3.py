@@ -106,7 +106,7 @@ def memory_that_is_shared(program):
 
 @known.probe()
 def memory_checks(program):
-    checks = [("check", prompt, new) for prompt, new in ((5, 7), (5, 8), (12, 1), (1, 12), (13, 2))]
+    checks = [("check", prompt, new) for prompt, new in ((5, 7), (5, 8), (5, 9), (12, 1), (1, 12), (13, 2))]
     return played(program, 4, 3, *checks)
 
 
@@ -202,14 +202,20 @@ known.change(
         "if missing > self.pool.free:",
         "if missing > self.pool.free:\n    table += self.pool.take(self.pool.free)",
     ),
-    fact="where there is not enough, reserve takes what there is, and says that there is no room",
+    fact="reserve takes what there is where there is not enough, and says that there is no room",
     question="After a reserve that gave False, what should the pool look like?",
 )
 known.change(
     "error-let-through",
     ("if missing > self.pool.free:", "if False:"),
-    fact="where there are too few pages, reserve raises and does not say False",
+    fact="reserve raises where there are too few pages, and does not say False",
     question="What does Memory.reserve give when there is no room?",
+)
+known.change(
+    "reserve-leaves-a-page-for-each",
+    ("if missing > self.pool.free:", "if missing and missing + len(self.tables) - 1 > self.pool.free:"),
+    fact="reserve leaves a page free for each other request that is here, as begin does",
+    question="One page is free, and a request that runs needs it. For what is it kept?",
 )
 known.change(
     "no-room-without-a-word",
@@ -312,6 +318,12 @@ known.change(
     ("if prompt + new > room:", "if prompt > room:"),
     fact="a request is refused only if its prompt is too long, whatever it may write",
     question="The prompt fits exactly, and the request wants eight tokens more. Where should they go?",
+)
+known.change(
+    "one-place-too-few",
+    ("if prompt + new > room:", "if prompt + new - 1 > room:"),
+    fact="a request that needs one place more than there is room for is let in, as if its last token needed none",
+    question="There are 12 places. What does the docstring say of a prompt of 5 tokens and 8 new ones?",
 )
 known.change(
     "exactly-full-is-refused",

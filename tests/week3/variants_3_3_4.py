@@ -101,7 +101,7 @@ known.change(
 known.change(
     "nobody-goes",
     ("youngest = self.running.pop()", "return False\nyoungest = self.running.pop()"),
-    fact="where there is no room nobody goes, and everyone waits for the others",
+    fact="nobody goes where there is no room, and everyone waits for the others",
     question="All pages are taken, and every request needs one more. What happens in the next step?",
 )
 known.change(

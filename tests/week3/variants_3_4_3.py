@@ -78,6 +78,12 @@ def flash_first_page(program):
     return program(normals(14)(3, 2, 8), keys, values, [0], 12, 0.4)
 
 
+@known.probe()
+def flash_scores_far_below_zero(program):
+    keys, values, table = pooled(15, 20, 8, 1)
+    return program(-20 - mx.abs(normals(17)(3, 2, 8)), 1 + mx.abs(keys), values, table, 20, 1.0)
+
+
 ROW = "(int64_t(table[s / page]) * kv_heads + head) * page + in_page"
 PLACES = "std::vector<int64_t> places(KEYS);"
 
@@ -136,6 +142,15 @@ known.change(
     question="Relative to which score are the weights whose sum is in `total`?",
 )
 known.change(
+    "largest-from-zero",
+    (
+        "std::fill(largest.begin(), largest.end(), -std::numeric_limits<float>::infinity());",
+        "std::fill(largest.begin(), largest.end(), 0.0f);",
+    ),
+    fact="a query's largest score is 0 before the first block, and so never less",
+    question="All scores of a query lie between -170 and -160. Which of them is the largest?",
+)
+known.change(
     "last-block-only",
     ("largest[r] = higher;", ""),
     fact="only the last block that a query sees counts, since its largest score is not kept",
@@ -152,6 +167,12 @@ known.change(
     ("r / group + 1 - from", "r / group - from"),
     fact="a query does not see its own key",
     question="Query 0 of a text of two tokens: how many keys does it see?",
+)
+known.change(
+    "hidden-scores-weigh",
+    ("std::fill(own + visible, own + n, 0.0f);", ""),
+    fact="the scores of keys that a query must not see stay where they are, as weights of their values",
+    question="A query sees 3 keys of a block of 8. With what are the other five values multiplied?",
 )
 known.change(
     "offset-ignored",
