@@ -114,7 +114,7 @@ known.change(
         youngest = self.running.pop()
         """,
     ),
-    fact="if the chunk's own request is the youngest it is told that there is no room, and keeps what it has",
+    fact="a chunk's own request that is the youngest is told that there is no room, and keeps what it has",
     question="The youngest has three pages, needs a fourth, and stays. Who can have the three meanwhile?",
 )
 known.change(
@@ -187,7 +187,7 @@ known.change(
 known.change(
     "room-for-who-has-gone",
     ("if youngest is chunk.request:\n    return False", "if youngest is chunk.request:\n    return True"),
-    fact="if the chunk's own request is put back, there is said to be room for it",
+    fact="there is said to be room for a chunk whose own request was put back",
     question="Its pages are given back. Where should its chunk be written?",
 )
 

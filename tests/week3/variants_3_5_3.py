@@ -322,7 +322,7 @@ known.change(
 known.change(
     "all-that-are-needed",
     ("evict(self.tree, count - self.pool.free)", "evict(self.tree, count if count > self.pool.free else 0)"),
-    fact="if pages are lacking, as many are evicted as are needed, those that are free included",
+    fact="as many pages are evicted as are needed, if some are lacking, those that are free included",
     question="Three pages are needed, and two are free. How many are lacking?",
 )
 known.change(

@@ -224,7 +224,7 @@ known.change(
 known.change(
     "last-row-but-one",
     ("row = target[accepted]  # V", "row = target[min(accepted, max(0, count - 1))]"),
-    fact="if all stand, the next token is picked of the row that judged the last of them",
+    fact="the next token is picked of the row that judged the last one, if all stand",
     question="Two tokens were drafted, and both stand. Which row of the target comes after both?",
 )
 known.change(
