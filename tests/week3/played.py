@@ -159,7 +159,7 @@ def request_of(prompt: int, max_tokens: int = 8) -> Any:
 def play_memory(make: Callable[[Any], Any], page: int, pages: int, script: Script) -> list[Row]:
     """What a memory makes of requests a, b, c. Also: `read(a, 3)` and `write(a, 1)`, tokens that the scheduler counts,
     `others_hold(a)`, somebody else who holds a's first page, `others_take(2)`, pages that are somebody else's."""
-    memory, requests, rows = make(Shelves(page, pages)), {}, []
+    memory, requests, rows = make(Shelves(page, pages)), dict[str, Any](), []
     for name, *args in script:
         if name in ("reserve", "shorten", "release", "others_hold") and requests[args[0]] not in memory.tables:
             break  # it was not let in, as it should have been: what was said then is told, and not what comes of it
