@@ -122,7 +122,8 @@ def measured_by_formula(
             total["refused_requests"] += 1
         elif what == "left":
             reasons[("stop", "length", "cancelled")[count]] += 1
-            arrived.pop(who, None), began.pop(who, None)
+            arrived.pop(who, None)
+            began.pop(who, None)
         elif what == "preempted":
             total["preemptions"] += 1
         else:

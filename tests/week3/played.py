@@ -42,7 +42,7 @@ def played_alike(play: Callable[..., list[Row]], plain: Callable[..., list[Row]]
     told = ", ".join(f"{name} {value}" for name, value in setting.items())
     with noted(_short(f"{told}: {words(script)}")):
         rows = play(**setting, script=script)
-    for number, (row, right) in enumerate(zip(rows, plain(**setting, script=script), strict=False)):
+    for number, (row, right) in enumerate(zip(rows, plain(**setting, script=script), strict=True)):
         case = _short(f"{told}: {words(script[: number + 1])}")
         for name, expected in right.items():
             actual = row[name]
