@@ -123,6 +123,11 @@ class Variants:
         """Decorate a probe of the task; the dtype it computes in says how closely equal outcomes agree."""
         return _collect(lambda f: self.probes.append(Probe(f, 16 * EPSILON[dtype])))
 
+    def probe_table(self, dtype: mx.Dtype = mx.float32, /, **runs: Program) -> None:
+        """Add probes that are one expression each, as a table: name=lambda program: program(...)."""
+        for run in runs.values():
+            self.probe(dtype)(run)
+
     def sized(self, words: str) -> Callable[[Program], Program]:
         """Decorate what builds the function to time; the words, "x 64 x 4,096", say what that is given.
 
