@@ -188,10 +188,13 @@ class Spelling:
 
 
 def shown_until(text: str, stops: Sequence[str], ended: bool) -> tuple[str, str | None]:
-    """What may be shown of a text so far, and the stop string that ends it: looked for at every character."""
-    for end in range(len(text) + 1):
-        for begin in range(end + 1):
-            if text[begin:end] in stops:
-                return text[:begin], text[begin:end]
+    """Return what may be shown of a text so far, and the stop string that ends it.
+
+    Stop strings are looked for at every character; of those that end at the same one, the longest counts.
+    """
+    for end in range(1, len(text) + 1):
+        if complete := [stop for stop in stops if text.endswith(stop, 0, end)]:
+            longest = max(complete, key=len)
+            return text[: end - len(longest)], longest
     held = 0 if ended else max((n for stop in stops for n in range(len(stop)) if text.endswith(stop[:n])), default=0)
     return text[: len(text) - held], None

@@ -521,17 +521,15 @@ def check_stops(parts, stops, tail="", case=""):
         shown = [made.add(token) for token in range(len(parts))]
         shown.append(made.finish())
         text, found = made.text, made.found
-    so_far, expected = "", []
-    for end in range(1, len(parts) + 2):
-        whole = "".join(parts[:end]) + (tail if end > len(parts) else "")
-        if (ended := shown_until("".join(parts[: end - 1]), stops, False))[1]:
-            whole = "".join(parts[: end - 1])
-        may, _ = shown_until(whole, stops, end > len(parts)) if not ended[1] else ended
-        expected.append(may[len(so_far) :])
-        so_far = may
+    whole, so_far, string, expected = "", "", None, []
+    for number, piece in enumerate([*parts, tail]):
+        before = so_far
+        if string is None:
+            whole += piece
+            so_far, string = shown_until(whole, stops, number == len(parts))
+        expected.append(so_far[len(before) :])
     same_pieces(shown, expected, f"what each call shows; {case}")
     same_text(text, so_far, f"`text`; {case}")
-    string = shown_until("".join(parts) + tail, stops, True)[1]
     if found != string or type(found) is not type(string):
         fail(Kind.VALUES, "wrong `found`", case, f"expected  {string!a}", f"got       {found!a}")
 
