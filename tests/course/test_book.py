@@ -181,7 +181,7 @@ def test_recorded_outputs_fit_the_page(page: Path) -> None:
 
 @every_day
 def test_the_tests_that_a_chapter_names_exist(day: Day) -> None:
-    tests = places.tests_path(day).read_text(encoding="utf-8")
+    tests = "".join(file.read_text(encoding="utf-8") for file in places.tests_paths(day.tasks))
     text = places.chapter_path(day).read_text(encoding="utf-8")
     named = set(re.findall(r"`(test_\w+)`", text))
     assert named, "a chapter names the tests of its invariants"

@@ -356,7 +356,7 @@ def test_properties_compare_with_one_distance_for_all():
 def test_a_task_without_a_sweep_is_reported(monkeypatch, tmp_path):
     tests = tmp_path / "test_day1.py"
     tests.write_text("def test_task_1_softmax_sweep():\n    ...\n", encoding="utf-8")
-    monkeypatch.setattr(lacking, "tests_path", lambda day: tests)
+    monkeypatch.setattr(lacking, "tests_path", lambda task: tests)
     monkeypatch.setattr(lacking, "name_of", lambda file: file.name)
     told = [line for line in lacking.for_the_book(load_course().day(1, 1)) if "no sweep" in line]
     assert told[0] == "1.1.2: no sweep, test_task_1_attention_sweep (test_day1.py)"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-from tiny_llm_course.course.places import tests_path
+from tiny_llm_course.course.places import tests_paths
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.grading.own_settings import OWN_SETTINGS
 from tiny_llm_course.grading.plugin import CLOSED, FINDING, TASK
@@ -87,8 +87,7 @@ def main() -> None:
     ways = json.load(sys.stdin)
     load_solution()  # as a borrowed task or a diagnosis does
     sys.dont_write_bytecode = True
-    days = {COURSE.day_of(COURSE.task(way["task"])) for way in ways}
-    files = [str(tests_path(day)) for day in sorted(days, key=lambda day: day.number)]
+    files = [*map(str, tests_paths(COURSE.task(way["task"]) for way in sorted(ways, key=lambda way: way["task"])))]
     grader = Grader(ways)
     screen, sys.stdout = sys.stdout, sys.stderr
     pytest.main([*files, *OWN_SETTINGS, "-s", "-q", "-p", "no:cacheprovider"], plugins=[grader])

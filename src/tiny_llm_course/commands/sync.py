@@ -150,8 +150,8 @@ def _worth_testing(root: Path, plan: Plan, course: Course) -> list[str]:
     }
     found = []
     for day in _days(course):
-        retested = name_of(tests_path(day)) in plan.changed
-        tasks = [task for task in day.tasks if (retested or _concerns(task, touched)) and _written(root, plan, task)]
+        concerned = [t for t in day.tasks if name_of(tests_path(t)) in plan.changed or _concerns(t, touched)]
+        tasks = [task for task in concerned if _written(root, plan, task)]
         found += [day.name] if len(tasks) == len(day.tasks) else [task.id for task in tasks]
     return found
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import click
 
 from ..course.nouns import Task
-from ..course.places import day_files, recordings_path, tests_path
+from ..course.places import day_files, recordings_path, tests_paths
 from ..course.registry import UsageError, load_course
 from ..course.results import TaskResult
 from ..course.selection import by_day, selected
@@ -118,7 +118,7 @@ def test(
 
 def run_pytest(tasks: Sequence[Task], options: Sequence[str]) -> int:
     """Raw pytest on some tasks, in this terminal. Our exit codes: 0 passed, 1 failed, 2 wrong use."""
-    files = [str(tests_path(day)) for day, _ in by_day(tasks)]
+    files = [*map(str, tests_paths(tasks))]
     wanted = [f"--task={task.id}" for task in tasks]
     command = [sys.executable, "-P", "-m", "pytest", *files, *OWN_SETTINGS, *wanted, *options]
     status = subprocess.run(command, cwd=ROOT).returncode

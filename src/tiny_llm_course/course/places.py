@@ -1,6 +1,7 @@
 """Where things are, which nothing else knows: the files of a day, the files of a package's modules."""
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -17,9 +18,16 @@ def registry_path(week: int) -> Path:
     return REGISTRY / f"week{week}.toml"
 
 
-def tests_path(day: Day) -> Path:
-    """The day's graded tests."""
-    return _of_week(TESTS, day.week, f"test_{day.stem}.py")
+def tests_path(task: Task) -> Path:
+    """Return the file of a task's graded tests: the task's own where there is one, else its day's."""
+    stem = "checks" if task.judges else f"day{task.day}"
+    own = _of_week(TESTS, task.week, f"test_{stem}_task{task.number}.py")
+    return own if own.is_file() else _of_week(TESTS, task.week, f"test_{stem}.py")
+
+
+def tests_paths(tasks: Iterable[Task]) -> list[Path]:
+    """Return the files of the graded tests of some tasks, each once."""
+    return list(dict.fromkeys(map(tests_path, tasks)))
 
 
 def recordings_path(day: Day) -> Path:
@@ -75,13 +83,13 @@ def chapter(task: Task) -> str:
 def day_of(file: Path) -> Day | None:
     """The day whose graded tests a file holds."""
     file = file.resolve()  # an editor may come through a symbolic link, as /tmp is one on a Mac
-    return next((day for day in load_course().days() if tests_path(day) == file), None)
+    return next((day for day in load_course().days() if file in tests_paths(day.tasks)), None)
 
 
 def day_files(day: Day) -> list[Path]:
     """What grading cannot do without: the day's tests, its tasks' variants, and the modules of `tests` they import."""
     judged = [load_course().task(task.judges) for task in day.tasks if task.judges]
-    files = [tests_path(day), *map(variants_path, [*day.tasks, *judged])]
+    files = [*tests_paths(day.tasks), *map(variants_path, [*day.tasks, *judged])]
     for file in files:  # what is found is looked through as well
         imported = SHARED.findall(file.read_text(encoding="utf-8")) if file.is_file() else []
         shared = [TESTS / folder / f"{module}.py" for folder, module in imported]
@@ -91,7 +99,8 @@ def day_files(day: Day) -> list[Path]:
 
 def asks_pytorch(day: Day) -> bool:
     """Whether a test of the day wants an answer of PyTorch's, which must be recorded then."""
-    return bool(ASKS_PYTORCH.search(tests_path(day).read_text(encoding="utf-8")))
+    there = filter(Path.is_file, tests_paths(day.tasks))
+    return any(ASKS_PYTORCH.search(file.read_text(encoding="utf-8")) for file in there)
 
 
 def module_path(package: Path, module: str) -> Path:
@@ -112,9 +121,9 @@ def must_be_there(day: Day) -> None:
             raise UsageError(f"{name_of(file)} is missing. {_bring_back()}")
 
 
-def no_check(day: Day, task: str) -> UsageError:
-    """What to raise if the tests of a day have lost a task's checks."""
-    return UsageError(f"{name_of(tests_path(day))} holds no check of {task}. {_bring_back()}")
+def no_check(task: Task) -> UsageError:
+    """Return the error to raise if a task's test file holds no check of it."""
+    return UsageError(f"{name_of(tests_path(task))} holds no check of {task.id}. {_bring_back()}")
 
 
 def _bring_back() -> str:

@@ -16,6 +16,7 @@ from ..course.places import (
     recordings_path,
     registry_path,
     tests_path,
+    tests_paths,
     variants_path,
 )
 from ..course.registry import load_course
@@ -41,7 +42,7 @@ def for_the_proof(day: Day) -> list[str]:
     course = load_course()
     needs = {need for task in day.tasks for need in course.needs(task.id)}  # whose mistakes are planted
     programs = [*map(variants_path, day.tasks), *(variants_path(course.task(need)) for need in sorted(needs))]
-    known = {tests_path(day): "tests", **dict.fromkeys(programs, "known programs")}
+    known = {**dict.fromkeys(tests_paths(day.tasks), "tests"), **dict.fromkeys(programs, "known programs")}
     files = dict.fromkeys([*day_files(day), *programs])
     return found + [_no(day, known.get(file, "module"), file) for file in files if not file.is_file()]
 
@@ -51,13 +52,12 @@ def for_the_book(day: Day) -> Iterator[str]:
     for title, what in ((load_course().week(day.week).title, f"week {day.week}"), (day.title, "the day")):
         if title == UNTITLED:
             yield f"{day.name}: {what} has no title ({name_of(registry_path(day.week))})"
-    if tests_path(day).is_file():
-        tests = tests_path(day).read_text(encoding="utf-8")
-        for task in day.tasks:
-            if not task.judges and f"def test_{task.tests}_sweep(" not in tests:
-                yield f"{task.id}: no sweep, test_{task.tests}_sweep ({name_of(tests_path(day))})"
+    for task in day.tasks:
+        file = tests_path(task)
+        if file.is_file() and not task.judges and f"def test_{task.tests}_sweep(" not in file.read_text("utf-8"):
+            yield f"{task.id}: no sweep, test_{task.tests}_sweep ({name_of(file)})"
     recordings = recordings_path(day)
-    if tests_path(day).is_file() and asks_pytorch(day) and not recordings.is_file():
+    if asks_pytorch(day) and not recordings.is_file():
         yield _no(day, "recordings", recordings, f"pdm run dev record --week {day.week} --day {day.number}")
     if chapter_path(day).is_file():
         yield from _chapter(day)

@@ -112,7 +112,7 @@ def _of_day(day: Day) -> Files:
     tests = "".join(_filled("tests_of_task", **of) for of in each)
     sections = "".join(_filled("chapter_of_task", **of) for of in each)
     return {
-        tests_path(day): _filled("tests", imports=imports, **words) + tests,
+        tests_path(day.tasks[0]): _filled("tests", imports=imports, **words) + tests,
         **{variants_path(task): _filled("variants", **_words(task)) for task in day.tasks},
         chapter_path(day): _filled("chapter", sections=sections, **words),
         quiz_path(day): _filled("quiz", **each[0]),

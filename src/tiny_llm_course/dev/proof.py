@@ -12,7 +12,7 @@ import mlx.core as mx
 import pytest
 
 from ..course.nouns import Day, Task
-from ..course.places import name_of, registry_path, tests_path, variants_path
+from ..course.places import name_of, registry_path, tests_path, tests_paths, variants_path
 from ..course.requirements import missing
 from ..grading.again import run_again
 from ..grading.build import build_for
@@ -58,7 +58,7 @@ class Prover:
     def __init__(self, day: Day) -> None:
         self.proofs = {task.id: Proof(task.id) for task in day.tasks}
         self.orphans: list[str] = []
-        self._day, self._tests = day, name_of(tests_path(day))
+        self._day = day
         self.variants = {task.id: load_variants(task) for task in day.tasks if not missing(task.requires)}
         self._items: dict[str, list[pytest.Function]] = {task.id: [] for task in day.tasks}
 
@@ -71,7 +71,7 @@ class Prover:
             if TASK in item.stash:
                 self._items[item.stash[TASK].id].append(item)
             else:
-                self.orphans.append(f"{item.name} grades no task ({self._tests})")
+                self.orphans.append(f"{item.name} grades no task ({name_of(item.path)})")
         kernels.prepare(
             variant.program
             for known in self.variants.values()
@@ -91,9 +91,10 @@ class Prover:
         return pytest.TestReport(item.nodeid, item.location, {}, "failed", None, call.when)
 
     def _prove(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
+        tests = name_of(tests_path(task))
         proof.checks = len(items)
         if not items:
-            proof.problems.append(f"no test is named test_{task.tests}_... ({self._tests})")
+            proof.problems.append(f"no test is named test_{task.tests}_... ({tests})")
         elif needed := set.intersection(*(set(required(item)) for item in items)) - set(task.requires):
             registry = name_of(registry_path(task.week))
             words = ", ".join(sorted(needed))
@@ -128,7 +129,7 @@ class Prover:
         load_package(STUB_NAME, LEARNER)
         with installed(task.program, program(task.program, STUB_NAME)):
             passing = [item.name for item in items if run_again(item)]
-        proof.problems += [f"{name} passes on the stub ({self._tests})" for name in passing]
+        proof.problems += [f"{name} passes on the stub ({name_of(tests_path(task))})" for name in passing]
         proof.fail_on_stub = len(items) - len(passing)
 
     def _prove_wrong(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
@@ -151,7 +152,9 @@ class Prover:
                 elif proof.absent:
                     proof.uncaught += 1
                 else:
-                    proof.problems.append(f"the wrong program {variant.name} passes all tests ({self._tests})")
+                    proof.problems.append(
+                        f"the wrong program {variant.name} passes all tests ({name_of(tests_path(task))})"
+                    )
             names = [mistake.name for v in mistakes(variants, wrong) for mistake in v.mistakes]
             (name,) = (mistake.name for mistake in variant.mistakes)
             proof.named_at_all += bool(names)
@@ -182,9 +185,9 @@ def prove_day(day: Day) -> Prover:
     prover = Prover(day)
     for task, finding in not_built.items():
         prover.proofs[task].problems.append(finding.headline)
-    file = tests_path(day)
+    files = map(str, tests_paths(day.tasks))
     # Without the terminal plugin: what fails here fails on purpose.
-    status = pytest.main([str(file), "--solution", "-p", "no:terminal", "-p", "no:cacheprovider"], plugins=[prover])
+    status = pytest.main([*files, "--solution", "-p", "no:terminal", "-p", "no:cacheprovider"], plugins=[prover])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         prover.orphans.append(f"its tests cannot be run (pdm run test {day.name} --solution)")
     return prover

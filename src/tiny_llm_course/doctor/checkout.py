@@ -42,7 +42,7 @@ def course() -> Iterator[Line]:
 
 def files() -> Iterator[Line]:
     """Whether the learner's files and the tests are all there."""
-    from ..course.places import asks_pytorch, day_files, recordings_path, tests_path
+    from ..course.places import asks_pytorch, day_files, recordings_path
     from ..course.registry import load_course
 
     try:
@@ -53,7 +53,7 @@ def files() -> Iterator[Line]:
         return
     wanted = [LEARNER / file for file in files_of(SOLUTION)]
     wanted += [file for day in days for file in day_files(day)]
-    wanted += [recordings_path(day) for day in days if tests_path(day).is_file() and asks_pytorch(day)]
+    wanted += [recordings_path(day) for day in days if asks_pytorch(day)]
     missing = restoring(file for file in dict.fromkeys(wanted) if not file.is_file())
     for fix, names in missing.items():
         yield Line("files", f"{len(names)} missing: {', '.join(names)}.", fix=fix, stops=True)

@@ -46,7 +46,7 @@ TRIAL_SECONDS = 15.0  # of computing, for which programs and checks may run to s
 class Job:
     """What a child is asked to grade."""
 
-    test_file: str
+    test_files: list[str]
     events: int  # the file descriptor to write to
     trace: int  # the one for faulthandler
     secret: str  # begins every event: what else is written to the pipe is not from here
@@ -241,7 +241,7 @@ def main() -> int:
     # collects all garbage at the end, which takes as long as a day's quickest checks.
     left_out = ("-p", "no:faulthandler", "-p", "no:cacheprovider", "-p", "no:unraisableexception")
     ours = (*OWN_SETTINGS, "-s", "--tb=native", *left_out)
-    args = [job.test_file, *ours, *job.pytest_args]
+    args = [*job.test_files, *ours, *job.pytest_args]
     status = int(pytest.main(args, plugins=[reporter]))
     reporter.send("end", status=status)
     return status

@@ -79,7 +79,7 @@ def _reached(*args: Any, **kwargs: Any) -> None:
 def catch(task: Task, check: str, ended: bool) -> Catcher:
     """Run the check; what the learner's code prints meanwhile is for later, when its functions are called by hand."""
     catcher = Catcher(task, check, ended)
-    args = [str(tests_path(load_course().day_of(task))), f"--task={task.id}", *OWN_SETTINGS]
+    args = [str(tests_path(task)), f"--task={task.id}", *OWN_SETTINGS]
     stdin, hook = sys.stdin, sys.breakpointhook
     try:
         with open(os.devnull, encoding="utf-8") as nobody, contextlib.redirect_stdout(io.StringIO()) as prints:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..course.findings import Finding, Kind
 from ..course.nouns import Day, Task
-from ..course.places import must_be_there, no_check, tests_path
+from ..course.places import must_be_there, no_check, tests_paths
 from ..course.registry import UsageError, load_course
 from ..course.requirements import missing
 from ..course.results import TaskResult
@@ -77,7 +77,7 @@ def grade_day(
         options = [*(["--solution"] if solution else []), "--oracle", oracle, *(f"--task={task}" for task in left)]
         package = SOLUTION if solution else LEARNER
         job = {
-            "test_file": str(tests_path(day)),
+            "test_files": [*map(str, tests_paths(results[task].task for task in left))],
             "broken": {module: finding.to_json() for module, finding in ends.files.items()},
             "pytest_args": [*options, *pytest_args],
         }
@@ -101,8 +101,8 @@ def grade_day(
         else:
             raise UsageError(f"The tests could not be run: {run.last_words()}")
     selected = [result for result in results.values() if result.checks or result.absent or result.finding]
-    if not pytest_args and (untested := [result.task.id for result in results.values() if result not in selected]):
-        raise no_check(day, untested[0])
+    if not pytest_args and (untested := [result.task for result in results.values() if result not in selected]):
+        raise no_check(untested[0])
     if not selected:
         which = f"{'the ' * day.is_open}{day.called} of week {day.week}"
         raise NothingSelected(f"No check of {which} fits {' '.join(pytest_args)}.")
