@@ -14,135 +14,46 @@ def may_look(seed, *shape):
     return normals(seed)(*shape) < 0
 
 
-@known.probe()
-def mask_boolean(program):
-    return program(2, 3, 4, 5, mx.float32, mask=may_look(1, 4, 5))
+known.probe_table(
+    boolean=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(1, 4, 5)),
+    three_axes=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(3, 2, 4, 5)),
+    three_axes_as_many_heads=lambda program: program(3, 3, 4, 5, mx.float32, mask=may_look(4, 3, 4, 5)),
+    two_axes_as_many_texts=lambda program: program(4, 3, 4, 5, mx.float32, mask=may_look(5, 4, 5)),
+    two_axes_as_many_heads=lambda program: program(2, 4, 4, 5, mx.float32, mask=may_look(6, 4, 5)),
+    four_axes=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(7, 2, 3, 4, 5)),
+    one_for_each_head=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(8, 1, 3, 4, 5)),
+    keys=lambda program: program(2, 3, 4, 5, mx.float32, key_mask=may_look(9, 2, 5)),
+    keys_as_many_texts=lambda program: program(4, 3, 4, 5, mx.float32, key_mask=may_look(10, 4, 5)),
+    keys_as_many_queries=lambda program: program(2, 3, 5, 5, mx.float32, key_mask=may_look(23, 2, 5)),
+    keys_numbers=lambda program: program(2, 3, 4, 5, mx.float32, key_mask=normals(11)(2, 5)),
+    causal=lambda program: (program(2, 3, 4, 5, mx.float32, causal=True), program(2, 3, 4, 4, mx.float32, causal=True)),
+    nothing=lambda program: program(2, 3, 4, 5, mx.float32),
+    with_keys=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(12, 4, 5), key_mask=may_look(13, 2, 5)),
+    with_the_future=lambda program: program(2, 3, 4, 5, mx.float32, mask=normals(14)(4, 5), causal=True),
+    keys_with_the_future=lambda program: program(2, 3, 4, 5, mx.float32, key_mask=may_look(15, 2, 5), causal=True),
+    # B x S is no L x S.
+    of_padding=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(17, 2, 5)),
+    of_one_query=lambda program: program(2, 3, 1, 5, mx.float32, mask=may_look(18, 2, 5)),
+    # H x L x S is no B x L x S.
+    of_heads=lambda program: program(1, 3, 4, 5, mx.float32, mask=may_look(19, 3, 4, 5)),
+    of_one_axis=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(20, 5)),
+    of_whole_numbers=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(21, 4, 5).astype(mx.int32)),
+    keys_of_another_size=lambda program: program(2, 3, 4, 5, mx.float32, key_mask=may_look(22, 1, 5)),
+    future_of_too_many=lambda program: program(2, 3, 5, 4, mx.float32, causal=True),
+)
+known.probe_table(
+    mx.float16,
+    half=lambda program: (
+        program(1, 1, 1, 2, mx.float16, mask=mx.array([[40000.0, 1.5]]), key_mask=mx.array([[-79000.0, -1.0]])),
+        program(2, 3, 4, 5, mx.float16, mask=normals(16)(4, 5)),
+    ),
+)
 
 
 @known.probe()
 def mask_numbers(program):
     mask = mx.array([[0.0, -0.5, 2.0, -mx.inf, 1.0]])
     return program(2, 3, 4, 5, mx.float32, mask=mask), program(2, 3, 4, 5, mx.float32, mask=normals(2)(4, 5))
-
-
-@known.probe()
-def mask_three_axes(program):
-    return program(2, 3, 4, 5, mx.float32, mask=may_look(3, 2, 4, 5))
-
-
-@known.probe()
-def mask_three_axes_as_many_heads(program):
-    return program(3, 3, 4, 5, mx.float32, mask=may_look(4, 3, 4, 5))
-
-
-@known.probe()
-def mask_two_axes_as_many_texts(program):
-    return program(4, 3, 4, 5, mx.float32, mask=may_look(5, 4, 5))
-
-
-@known.probe()
-def mask_two_axes_as_many_heads(program):
-    return program(2, 4, 4, 5, mx.float32, mask=may_look(6, 4, 5))
-
-
-@known.probe()
-def mask_four_axes(program):
-    return program(2, 3, 4, 5, mx.float32, mask=may_look(7, 2, 3, 4, 5))
-
-
-@known.probe()
-def mask_one_for_each_head(program):
-    return program(2, 3, 4, 5, mx.float32, mask=may_look(8, 1, 3, 4, 5))
-
-
-@known.probe()
-def mask_keys(program):
-    return program(2, 3, 4, 5, mx.float32, key_mask=may_look(9, 2, 5))
-
-
-@known.probe()
-def mask_keys_as_many_texts(program):
-    return program(4, 3, 4, 5, mx.float32, key_mask=may_look(10, 4, 5))
-
-
-@known.probe()
-def mask_keys_as_many_queries(program):
-    return program(2, 3, 5, 5, mx.float32, key_mask=may_look(23, 2, 5))
-
-
-@known.probe()
-def mask_keys_numbers(program):
-    return program(2, 3, 4, 5, mx.float32, key_mask=normals(11)(2, 5))
-
-
-@known.probe()
-def mask_causal(program):
-    return program(2, 3, 4, 5, mx.float32, causal=True), program(2, 3, 4, 4, mx.float32, causal=True)
-
-
-@known.probe()
-def mask_nothing(program):
-    return program(2, 3, 4, 5, mx.float32)
-
-
-@known.probe()
-def mask_with_keys(program):
-    return program(2, 3, 4, 5, mx.float32, mask=may_look(12, 4, 5), key_mask=may_look(13, 2, 5))
-
-
-@known.probe()
-def mask_with_the_future(program):
-    return program(2, 3, 4, 5, mx.float32, mask=normals(14)(4, 5), causal=True)
-
-
-@known.probe()
-def mask_keys_with_the_future(program):
-    return program(2, 3, 4, 5, mx.float32, key_mask=may_look(15, 2, 5), causal=True)
-
-
-@known.probe(mx.float16)
-def mask_half(program):
-    return (
-        program(1, 1, 1, 2, mx.float16, mask=mx.array([[40000.0, 1.5]]), key_mask=mx.array([[-79000.0, -1.0]])),
-        program(2, 3, 4, 5, mx.float16, mask=normals(16)(4, 5)),
-    )
-
-
-@known.probe()
-def mask_of_padding(program):
-    """B x S is no L x S."""
-    return program(2, 3, 4, 5, mx.float32, mask=may_look(17, 2, 5))
-
-
-@known.probe()
-def mask_of_one_query(program):
-    return program(2, 3, 1, 5, mx.float32, mask=may_look(18, 2, 5))
-
-
-@known.probe()
-def mask_of_heads(program):
-    """H x L x S is no B x L x S."""
-    return program(1, 3, 4, 5, mx.float32, mask=may_look(19, 3, 4, 5))
-
-
-@known.probe()
-def mask_of_one_axis(program):
-    return program(2, 3, 4, 5, mx.float32, mask=may_look(20, 5))
-
-
-@known.probe()
-def mask_of_whole_numbers(program):
-    return program(2, 3, 4, 5, mx.float32, mask=may_look(21, 4, 5).astype(mx.int32))
-
-
-@known.probe()
-def mask_keys_of_another_size(program):
-    return program(2, 3, 4, 5, mx.float32, key_mask=may_look(22, 1, 5))
-
-
-@known.probe()
-def mask_future_of_too_many(program):
-    return program(2, 3, 5, 4, mx.float32, causal=True)
 
 
 @known.sized("B 8, L = S = 512, H 8: a mask for each text, padding, causal")

@@ -23,94 +23,43 @@ def blind(seed, *shape):
     return may_look(seed, *shape) & (mx.arange(shape[-2])[:, None] != 1)
 
 
-@known.probe()
-def masked_plain(program):
-    return program(*inputs(1))
-
-
-@known.probe()
-def masked_given_scale(program):
-    return program(*inputs(2), scale=0.7), program(*inputs(2), scale=0.0)
-
-
-@known.probe()
-def masked_boolean(program):
-    return program(*inputs(3), may_look(30, 4, 5))
-
-
-@known.probe()
-def masked_bias(program):
-    return program(*inputs(4), normals(40)(4, 5, spread=2.0))
-
-
-@known.probe()
-def masked_bias_with_zeros(program):
-    return program(*inputs(5), mx.array([[0.0, -1.0, 0.0, 2.0, 0.0]]))
-
-
-@known.probe()
-def masked_infinite(program):
-    return program(*inputs(6), mx.where(may_look(60, 4, 5), 0.0, -mx.inf))
-
-
-@known.probe()
-def masked_blind_boolean(program):
-    return program(*inputs(7), blind(70, 4, 5))
-
-
-@known.probe()
-def masked_blind_infinite(program):
-    return program(*inputs(8), mx.where(blind(80, 4, 5), 0.0, -mx.inf))
-
-
-@known.probe()
-def masked_all_blind(program):
-    return program(*inputs(9), mx.zeros((4, 5)) == 1), program(*inputs(9), mx.full((4, 5), -mx.inf))
-
-
-@known.probe()
-def masked_rows_far_below_zero(program):
-    return program(*inputs(10), mx.zeros((4, 5)) - 20000)
-
-
-@known.probe(mx.float16)
-def masked_half(program):
-    return program(*inputs(11, mx.float16)), program(*inputs(11, mx.float16), may_look(110, 4, 5))
-
-
-@known.probe(mx.float16)
-def masked_half_with_float32(program):
-    return program(*inputs(12, mx.float16), normals(120)(4, 5))
-
-
-@known.probe(mx.float16)
-def masked_half_far_below_zero(program):
-    return program(*inputs(13, mx.float16), mx.zeros((4, 5)) - 1e5)
-
-
-@known.probe()
-def masked_as_many_queries_as_keys(program):
-    return program(*inputs(14, keys=4), may_look(140, 4, 4)), program(*inputs(14, keys=4), normals(141)(4, 4))
-
-
-@known.probe()
-def masked_as_many_heads_as_queries(program):
-    return program(*inputs(15, heads=4), may_look(150, 4, 5)), program(*inputs(15, heads=4), normals(151)(4, 5))
-
-
-@known.probe()
-def masked_by_head(program):
-    return program(*inputs(16), may_look(160, 3, 4, 5)), program(*inputs(16), normals(161)(3, 4, 5))
-
-
-@known.probe()
-def masked_by_text(program):
-    return program(*inputs(17), may_look(170, 2, 1, 1, 5)), program(*inputs(17), normals(171)(2, 1, 1, 5))
-
-
-@known.probe()
-def masked_more_queries_than_keys(program):
-    return program(*inputs(18, length=6, keys=2))
+known.probe_table(
+    plain=lambda program: program(*inputs(1)),
+    given_scale=lambda program: (program(*inputs(2), scale=0.7), program(*inputs(2), scale=0.0)),
+    boolean=lambda program: program(*inputs(3), may_look(30, 4, 5)),
+    bias=lambda program: program(*inputs(4), normals(40)(4, 5, spread=2.0)),
+    bias_with_zeros=lambda program: program(*inputs(5), mx.array([[0.0, -1.0, 0.0, 2.0, 0.0]])),
+    infinite=lambda program: program(*inputs(6), mx.where(may_look(60, 4, 5), 0.0, -mx.inf)),
+    blind_boolean=lambda program: program(*inputs(7), blind(70, 4, 5)),
+    blind_infinite=lambda program: program(*inputs(8), mx.where(blind(80, 4, 5), 0.0, -mx.inf)),
+    all_blind=lambda program: (
+        program(*inputs(9), mx.zeros((4, 5)) == 1),
+        program(*inputs(9), mx.full((4, 5), -mx.inf)),
+    ),
+    rows_far_below_zero=lambda program: program(*inputs(10), mx.zeros((4, 5)) - 20000),
+    as_many_queries_as_keys=lambda program: (
+        program(*inputs(14, keys=4), may_look(140, 4, 4)),
+        program(*inputs(14, keys=4), normals(141)(4, 4)),
+    ),
+    as_many_heads_as_queries=lambda program: (
+        program(*inputs(15, heads=4), may_look(150, 4, 5)),
+        program(*inputs(15, heads=4), normals(151)(4, 5)),
+    ),
+    by_head=lambda program: (program(*inputs(16), may_look(160, 3, 4, 5)), program(*inputs(16), normals(161)(3, 4, 5))),
+    by_text=lambda program: (
+        program(*inputs(17), may_look(170, 2, 1, 1, 5)),
+        program(*inputs(17), normals(171)(2, 1, 1, 5)),
+    ),
+    more_queries_than_keys=lambda program: program(*inputs(18, length=6, keys=2)),
+    whole_numbers=lambda program: program(*inputs(22), may_look(220, 4, 5).astype(mx.int32)),
+    as_many_keys_as_features=lambda program: program(*inputs(23, keys=6)),
+)
+known.probe_table(
+    mx.float16,
+    half=lambda program: (program(*inputs(11, mx.float16)), program(*inputs(11, mx.float16), may_look(110, 4, 5))),
+    half_with_float32=lambda program: program(*inputs(12, mx.float16), normals(120)(4, 5)),
+    half_far_below_zero=lambda program: program(*inputs(13, mx.float16), mx.zeros((4, 5)) - 1e5),
+)
 
 
 @known.probe()
@@ -129,16 +78,6 @@ def masked_too_many_axes(program):
 def masked_too_many_texts(program):
     query, key, value = (x[:1] for x in inputs(21))
     return program(query, key, value, may_look(210, 2, 1, 4, 5))
-
-
-@known.probe()
-def masked_whole_numbers(program):
-    return program(*inputs(22), may_look(220, 4, 5).astype(mx.int32))
-
-
-@known.probe()
-def masked_as_many_keys_as_features(program):
-    return program(*inputs(23, keys=6))
 
 
 @known.sized("4 heads of 256 tokens, D 64, float32, a boolean mask")

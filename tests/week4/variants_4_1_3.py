@@ -33,74 +33,26 @@ def may_look(seed, *shape):
     return (normals(seed)(*shape) < 0) | (mx.arange(shape[-1]) == 0)
 
 
-@known.probe()
-def cross_plain(program):
-    return looked_up(program, 1, biased=False)
-
-
-@known.probe()
-def cross_biases(program):
-    return looked_up(program, 2)
-
-
-@known.probe()
-def cross_read(program):
-    return program(*weights(3)).read(normals(30)(B, S, M))
-
-
-@known.probe(mx.float16)
-def cross_half(program):
-    return looked_up(program, 4, mx.float16)
-
-
-@known.probe(mx.float16)
-def cross_half_mask(program):
-    return looked_up(program, 5, mx.float16, mask=mx.zeros((L, S)) - 1e5)
-
-
-@known.probe()
-def cross_boolean(program):
-    return looked_up(program, 6, mask=may_look(60, L, S))
-
-
-@known.probe()
-def cross_bias(program):
-    return looked_up(program, 7, mask=normals(70)(L, S))
-
-
-@known.probe()
-def cross_padding(program):
-    return looked_up(program, 8, key_mask=mx.arange(S) < mx.array([[5], [2]]))
-
-
-@known.probe()
-def cross_nothing_to_read(program):
-    return looked_up(program, 9, key_mask=mx.arange(S) < mx.array([[5], [0]]))
-
-
-@known.probe()
-def cross_both(program):
-    return looked_up(program, 10, mask=may_look(101, L, S), key_mask=mx.arange(S) < mx.array([[5], [2]]))
-
-
-@known.probe()
-def cross_by_text(program):
-    return looked_up(program, 11, mask=may_look(110, B, L, S))
-
-
-@known.probe()
-def cross_by_text_as_many_heads(program):
-    return looked_up(program, 12, batch=3, mask=may_look(120, 3, L, S))
-
-
-@known.probe()
-def cross_by_head(program):
-    return looked_up(program, 13, mask=may_look(130, B, H, L, S))
-
-
-@known.probe()
-def cross_longer(program):
-    return looked_up(program, 14, length=6, keys=3), looked_up(program, 14, length=4, keys=4)
+known.probe_table(
+    plain=lambda program: looked_up(program, 1, biased=False),
+    biases=lambda program: looked_up(program, 2),
+    read=lambda program: program(*weights(3)).read(normals(30)(B, S, M)),
+    boolean=lambda program: looked_up(program, 6, mask=may_look(60, L, S)),
+    bias=lambda program: looked_up(program, 7, mask=normals(70)(L, S)),
+    padding=lambda program: looked_up(program, 8, key_mask=mx.arange(S) < mx.array([[5], [2]])),
+    nothing_to_read=lambda program: looked_up(program, 9, key_mask=mx.arange(S) < mx.array([[5], [0]])),
+    both=lambda program: looked_up(program, 10, mask=may_look(101, L, S), key_mask=mx.arange(S) < mx.array([[5], [2]])),
+    by_text=lambda program: looked_up(program, 11, mask=may_look(110, B, L, S)),
+    by_text_as_many_heads=lambda program: looked_up(program, 12, batch=3, mask=may_look(120, 3, L, S)),
+    by_head=lambda program: looked_up(program, 13, mask=may_look(130, B, H, L, S)),
+    longer=lambda program: (looked_up(program, 14, length=6, keys=3), looked_up(program, 14, length=4, keys=4)),
+    same_width=lambda program: looked_up(program, 16, hidden=21, other=21),
+)
+known.probe_table(
+    mx.float16,
+    half=lambda program: looked_up(program, 4, mx.float16),
+    half_mask=lambda program: looked_up(program, 5, mx.float16, mask=mx.zeros((L, S)) - 1e5),
+)
 
 
 @known.probe()
@@ -109,11 +61,6 @@ def cross_one_by_one(program):
     layer = program(*weights(15))
     key, value = layer.read(draw(B, S, M))
     return tuple(layer(draw(B, 1, E), key, value) for _ in range(3))
-
-
-@known.probe()
-def cross_same_width(program):
-    return looked_up(program, 16, hidden=21, other=21)
 
 
 @known.probe()

@@ -12,44 +12,18 @@ def fused_features(seed, heads, kv_heads, dims=5, dtype=mx.float32):
     return normals(seed, dtype)(2, 3, (heads + 2 * kv_heads) * dims)
 
 
-@known.probe()
-def split_blocks(program):
-    return program(fused_features(21, 4, 2), 4, 2, "blocks")
-
-
-@known.probe()
-def split_interleaved(program):
-    return program(fused_features(22, 4, 2), 4, 2, "interleaved")
-
-
-@known.probe()
-def split_blocks_without_groups(program):
-    return program(fused_features(23, 3, 3), 3, 3, "blocks")
-
-
-@known.probe()
-def split_interleaved_without_groups(program):
-    return program(fused_features(24, 3, 3), 3, 3, "interleaved")
-
-
-@known.probe()
-def split_one_head_for_all(program):
-    return program(fused_features(25, 4, 1), 4, 1, "interleaved")
-
-
-@known.probe()
-def split_one_head(program):
-    return program(fused_features(26, 1, 1), 1, 1, "blocks")
-
-
-@known.probe()
-def split_default(program):
-    return program(fused_features(27, 4, 2), 4, 2)
-
-
-@known.probe(mx.float16)
-def split_half(program):
-    return program(fused_features(28, 4, 2, dtype=mx.float16), 4, 2, "interleaved")
+known.probe_table(
+    blocks=lambda program: program(fused_features(21, 4, 2), 4, 2, "blocks"),
+    interleaved=lambda program: program(fused_features(22, 4, 2), 4, 2, "interleaved"),
+    blocks_without_groups=lambda program: program(fused_features(23, 3, 3), 3, 3, "blocks"),
+    interleaved_without_groups=lambda program: program(fused_features(24, 3, 3), 3, 3, "interleaved"),
+    one_head_for_all=lambda program: program(fused_features(25, 4, 1), 4, 1, "interleaved"),
+    one_head=lambda program: program(fused_features(26, 1, 1), 1, 1, "blocks"),
+    default=lambda program: program(fused_features(27, 4, 2), 4, 2),
+)
+known.probe_table(
+    mx.float16, half=lambda program: program(fused_features(28, 4, 2, dtype=mx.float16), 4, 2, "interleaved")
+)
 
 
 @known.sized("512 tokens, H 16, H_kv 8, D 128, each number once more, float32")

@@ -10,44 +10,16 @@ known = Variants("4.2.2")
 WAYS = (("blocks", "interleaved"), ("interleaved", "blocks"))
 
 
-@known.probe()
-def permutation_to_interleaved(program):
-    return program(6, 3, 4, *WAYS[0])
-
-
-@known.probe()
-def permutation_to_blocks(program):
-    return program(6, 3, 4, *WAYS[1])
-
-
-@known.probe()
-def permutation_without_groups(program):
-    return tuple(program(4, 4, 3, *way) for way in WAYS)
-
-
-@known.probe()
-def permutation_one_head_for_all(program):
-    return tuple(program(4, 1, 3, *way) for way in WAYS)
-
-
-@known.probe()
-def permutation_of_single_features(program):
-    return tuple(program(4, 2, 1, *way) for way in WAYS)
-
-
-@known.probe()
-def permutation_one_head(program):
-    return tuple(program(1, 1, 4, *way) for way in WAYS)
-
-
-@known.probe()
-def permutation_to_itself(program):
-    return program(6, 3, 4, "blocks", "blocks"), program(6, 3, 4, "interleaved", "interleaved")
-
-
-@known.probe()
-def permutation_of_no_layout(program):
-    return program(6, 3, 5, "rows", "rows")
+known.probe_table(
+    to_interleaved=lambda program: program(6, 3, 4, *WAYS[0]),
+    to_blocks=lambda program: program(6, 3, 4, *WAYS[1]),
+    without_groups=lambda program: tuple(program(4, 4, 3, *way) for way in WAYS),
+    one_head_for_all=lambda program: tuple(program(4, 1, 3, *way) for way in WAYS),
+    of_single_features=lambda program: tuple(program(4, 2, 1, *way) for way in WAYS),
+    one_head=lambda program: tuple(program(1, 1, 4, *way) for way in WAYS),
+    to_itself=lambda program: (program(6, 3, 4, "blocks", "blocks"), program(6, 3, 4, "interleaved", "interleaved")),
+    of_no_layout=lambda program: program(6, 3, 5, "rows", "rows"),
+)
 
 
 @known.sized("H 4,096, H_kv 1,024, D 128")

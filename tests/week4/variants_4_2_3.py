@@ -14,65 +14,25 @@ def seeded(program, x, rate, training, chance):
     return program(x, rate, training, mx.random.key(chance))
 
 
-@known.probe()
-def dropout_trains(program):
-    return seeded(program, normals(21)(4, 60), 0.3, True, 1)
-
-
-@known.probe()
-def dropout_half(program):
-    return seeded(program, normals(22)(4, 60), 0.5, True, 2)
-
-
-@known.probe()
-def dropout_another_key(program):
-    return seeded(program, normals(22)(4, 60), 0.5, True, 3)
-
-
-@known.probe()
-def dropout_evaluates(program):
-    return seeded(program, normals(23)(4, 60), 0.3, False, 4)
-
-
-@known.probe()
-def dropout_rate_0(program):
-    return seeded(program, normals(24)(4, 60), 0.0, True, 5)
-
-
-@known.probe()
-def dropout_rate_0_evaluates(program):
-    return seeded(program, normals(24)(4, 60), 0.0, False, 5)
-
-
-@known.probe()
-def dropout_rate_1(program):
-    return seeded(program, normals(25)(4, 60), 1.0, True, 6)
-
-
-@known.probe()
-def dropout_of_infinity(program):
-    return seeded(program, mx.full((60,), mx.inf), 0.5, True, 7)
+known.probe_table(
+    trains=lambda program: seeded(program, normals(21)(4, 60), 0.3, True, 1),
+    half=lambda program: seeded(program, normals(22)(4, 60), 0.5, True, 2),
+    another_key=lambda program: seeded(program, normals(22)(4, 60), 0.5, True, 3),
+    evaluates=lambda program: seeded(program, normals(23)(4, 60), 0.3, False, 4),
+    rate_0=lambda program: seeded(program, normals(24)(4, 60), 0.0, True, 5),
+    rate_0_evaluates=lambda program: seeded(program, normals(24)(4, 60), 0.0, False, 5),
+    rate_1=lambda program: seeded(program, normals(25)(4, 60), 1.0, True, 6),
+    of_infinity=lambda program: seeded(program, mx.full((60,), mx.inf), 0.5, True, 7),
+    one_row=lambda program: seeded(program, normals(27)(60), 0.3, True, 9),
+    refused_outside_training=lambda program: program(normals(31)(3, 4), 50, False),
+)
+known.probe_table(mx.float16, narrow=lambda program: seeded(program, normals(28, mx.float16)(4, 60), 0.3, True, 10))
 
 
 @known.probe()
 def dropout_without_a_key(program):
     mx.random.seed(8)
     return program(normals(26)(4, 60), 0.3, True), program(normals(26)(4, 60), 0.3, True)
-
-
-@known.probe()
-def dropout_one_row(program):
-    return seeded(program, normals(27)(60), 0.3, True, 9)
-
-
-@known.probe(mx.float16)
-def dropout_narrow(program):
-    return seeded(program, normals(28, mx.float16)(4, 60), 0.3, True, 10)
-
-
-@known.probe()
-def dropout_refused_outside_training(program):
-    return program(normals(31)(3, 4), 50, False)
 
 
 @known.sized("x 1,024 x 1,024, rate 0.1, float32")

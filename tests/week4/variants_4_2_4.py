@@ -20,84 +20,31 @@ def looks(seed, *shape):
     return mx.isfinite(forbidding(seed, mx.zeros(shape)))
 
 
-@known.probe()
-def weights_plain(program):
-    return program(*inputs(21))
-
-
-@known.probe()
-def weights_scale(program):
-    return program(*inputs(22), scale=0.7)
-
-
-@known.probe()
-def weights_causal(program):
-    return program(*inputs(23), mask="causal")
-
-
-@known.probe()
-def weights_causal_square(program):
-    return program(*inputs(24, keys=3), mask="causal")
-
-
-@known.probe()
-def weights_bias(program):
-    return program(*inputs(25), mask=normals(250)(6, 3, 5))
-
-
-@known.probe()
-def weights_booleans(program):
-    return program(*inputs(26), mask=looks(260, 4, 6, 3, 5))
-
-
-@known.probe()
-def weights_infinities(program):
-    return program(*inputs(27), mask=forbidding(270, mx.zeros((3, 5))))
-
-
-@known.probe()
-def weights_nothing_in_sight(program):
-    return program(*inputs(28), mask=mx.broadcast_to(mx.arange(3)[:, None] != 1, (3, 5)))
-
-
-@known.probe()
-def weights_no_finite_score(program):
-    return program(*inputs(29), mask=mx.where(mx.arange(3)[:, None] != 1, mx.zeros((3, 5)), -mx.inf))
-
-
-@known.probe()
-def weights_train(program):
-    return program(*inputs(30), rate=0.4, training=True, random_key=mx.random.key(1))
-
-
-@known.probe()
-def weights_train_masked(program):
-    return program(*inputs(31), mask="causal", rate=0.4, training=True, random_key=mx.random.key(2))
-
-
-@known.probe()
-def weights_evaluate(program):
-    return program(*inputs(32), rate=0.4, training=False, random_key=mx.random.key(3))
-
-
-@known.probe()
-def weights_one_head(program):
-    return program(*inputs(33, heads=1, kv_heads=1))
-
-
-@known.probe()
-def weights_no_groups(program):
-    return program(*inputs(34, heads=4, kv_heads=4))
-
-
-@known.probe(mx.float16)
-def weights_half(program):
-    return program(*inputs(35, mx.float16))
-
-
-@known.probe(mx.float16)
-def weights_half_float32_mask(program):
-    return program(*inputs(36, mx.float16), mask=normals(360)(3, 5))
+known.probe_table(
+    plain=lambda program: program(*inputs(21)),
+    scale=lambda program: program(*inputs(22), scale=0.7),
+    causal=lambda program: program(*inputs(23), mask="causal"),
+    causal_square=lambda program: program(*inputs(24, keys=3), mask="causal"),
+    bias=lambda program: program(*inputs(25), mask=normals(250)(6, 3, 5)),
+    booleans=lambda program: program(*inputs(26), mask=looks(260, 4, 6, 3, 5)),
+    infinities=lambda program: program(*inputs(27), mask=forbidding(270, mx.zeros((3, 5)))),
+    nothing_in_sight=lambda program: program(*inputs(28), mask=mx.broadcast_to(mx.arange(3)[:, None] != 1, (3, 5))),
+    no_finite_score=lambda program: program(
+        *inputs(29), mask=mx.where(mx.arange(3)[:, None] != 1, mx.zeros((3, 5)), -mx.inf)
+    ),
+    train=lambda program: program(*inputs(30), rate=0.4, training=True, random_key=mx.random.key(1)),
+    train_masked=lambda program: program(
+        *inputs(31), mask="causal", rate=0.4, training=True, random_key=mx.random.key(2)
+    ),
+    evaluate=lambda program: program(*inputs(32), rate=0.4, training=False, random_key=mx.random.key(3)),
+    one_head=lambda program: program(*inputs(33, heads=1, kv_heads=1)),
+    no_groups=lambda program: program(*inputs(34, heads=4, kv_heads=4)),
+)
+known.probe_table(
+    mx.float16,
+    half=lambda program: program(*inputs(35, mx.float16)),
+    half_float32_mask=lambda program: program(*inputs(36, mx.float16), mask=normals(360)(3, 5)),
+)
 
 
 @known.sized("256 tokens, H 6, H_kv 2, D 64, float32")

@@ -18,44 +18,17 @@ def run_block(program, seed, mask=None, dtype=mx.float32, bias=True, layout="int
     return layer(x, mask, training, mx.random.key(seed))
 
 
-@known.probe()
-def block_plain(program):
-    return run_block(program, 41, bias=False, layout="blocks")
-
-
-@known.probe()
-def block_interleaved(program):
-    return run_block(program, 42, bias=False)
-
-
-@known.probe()
-def block_bias(program):
-    return run_block(program, 43, layout="blocks")
-
-
-@known.probe()
-def block_bias_interleaved(program):
-    return run_block(program, 44)
-
-
-@known.probe()
-def block_causal(program):
-    return run_block(program, 45, "causal", bias=False)
-
-
-@known.probe()
-def block_mask(program):
-    return run_block(program, 46, normals(460)(3, 6, 5, 5), bias=False)
-
-
-@known.probe()
-def block_trains(program):
-    return run_block(program, 47, bias=False, rate=0.4, training=True)
-
-
-@known.probe()
-def block_evaluates(program):
-    return run_block(program, 48, bias=False, rate=0.4)
+known.probe_table(
+    plain=lambda program: run_block(program, 41, bias=False, layout="blocks"),
+    interleaved=lambda program: run_block(program, 42, bias=False),
+    bias=lambda program: run_block(program, 43, layout="blocks"),
+    bias_interleaved=lambda program: run_block(program, 44),
+    causal=lambda program: run_block(program, 45, "causal", bias=False),
+    mask=lambda program: run_block(program, 46, normals(460)(3, 6, 5, 5), bias=False),
+    trains=lambda program: run_block(program, 47, bias=False, rate=0.4, training=True),
+    evaluates=lambda program: run_block(program, 48, bias=False, rate=0.4),
+)
+known.probe_table(mx.float16, half=lambda program: run_block(program, 52, dtype=mx.float16))
 
 
 @known.probe()
@@ -74,11 +47,6 @@ def block_as_wide_as_its_heads(program):
 def block_one_token(program):
     draw = normals(51)
     return program(6, 2, draw(40, 7), draw(7, 24))(draw(3, 1, 7))
-
-
-@known.probe(mx.float16)
-def block_half(program):
-    return run_block(program, 52, dtype=mx.float16)
 
 
 @known.sized("128 tokens, E 256, H 6, H_kv 2, D 64, float32")

@@ -7,34 +7,18 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("4.3.1")
 
 
-@known.probe()
-def window_square(program):
-    return program(7, 7, 3, 0, mx.float32), program(6, 6, 1, 0, mx.float32)
-
-
-@known.probe()
-def window_sinks(program):
-    return program(9, 9, 3, 2, mx.float32), program(8, 8, 2, 1, mx.float32)
-
-
-@known.probe()
-def window_fewer_queries(program):
-    return program(3, 9, 4, 0, mx.float32), program(2, 8, 2, 3, mx.float32), program(1, 5, 2, 0, mx.float32)
-
-
-@known.probe()
-def window_none(program):
-    return program(3, 5, None, 0, mx.float32), program(4, 4, None, 2, mx.float32)
-
-
-@known.probe()
-def window_longer_than_the_text(program):
-    return program(3, 5, 9, 1, mx.float32), program(4, 4, 4, 6, mx.float32)
-
-
-@known.probe(mx.float16)
-def window_half(program):
-    return program(3, 5, 2, 1, mx.float16), program(3, 5, 2, 1, mx.bfloat16)
+known.probe_table(
+    square=lambda program: (program(7, 7, 3, 0, mx.float32), program(6, 6, 1, 0, mx.float32)),
+    sinks=lambda program: (program(9, 9, 3, 2, mx.float32), program(8, 8, 2, 1, mx.float32)),
+    fewer_queries=lambda program: (
+        program(3, 9, 4, 0, mx.float32),
+        program(2, 8, 2, 3, mx.float32),
+        program(1, 5, 2, 0, mx.float32),
+    ),
+    none=lambda program: (program(3, 5, None, 0, mx.float32), program(4, 4, None, 2, mx.float32)),
+    longer_than_the_text=lambda program: (program(3, 5, 9, 1, mx.float32), program(4, 4, 4, 6, mx.float32)),
+)
+known.probe_table(mx.float16, half=lambda program: (program(3, 5, 2, 1, mx.float16), program(3, 5, 2, 1, mx.bfloat16)))
 
 
 @known.probe()

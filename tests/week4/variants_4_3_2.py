@@ -58,9 +58,18 @@ def layers_pattern(program):
     return as_numbers(program(base)), as_numbers(program({**WINDOW, "sliding_window_pattern": 2}))
 
 
-@known.probe()
-def layers_everywhere(program):
-    return as_numbers(program({**WINDOW, "model_type": "mistral"}))
+known.probe_table(
+    everywhere=lambda program: as_numbers(program({**WINDOW, "model_type": "mistral"})),
+    refused_windows=lambda program: refusals(
+        program, *({**WINDOW, "sliding_window": each} for each in (0, -2, "9", 2.5, True))
+    ),
+    refused_counts=lambda program: refusals(
+        program, *({**WINDOW, "layer_types": ["sliding_attention"] * n} for n in (0, 3, 5, 7))
+    ),
+    refused_words=lambda program: refusals(
+        program, {**WINDOW, "layer_types": ["full_attention"] * 5 + ["chunked_attention"]}
+    ),
+)
 
 
 @known.probe()
@@ -76,21 +85,6 @@ def layers_words(program):
     kinds = ("mistral", "gemma3_text", "qwen3")
     switch = {"layer_types": words, "use_sliding_window": True}
     return tuple(as_numbers(program({**WINDOW, "model_type": kind, **switch})) for kind in kinds)
-
-
-@known.probe()
-def layers_refused_windows(program):
-    return refusals(program, *({**WINDOW, "sliding_window": each} for each in (0, -2, "9", 2.5, True)))
-
-
-@known.probe()
-def layers_refused_counts(program):
-    return refusals(program, *({**WINDOW, "layer_types": ["sliding_attention"] * n} for n in (0, 3, 5, 7)))
-
-
-@known.probe()
-def layers_refused_words(program):
-    return refusals(program, {**WINDOW, "layer_types": ["full_attention"] * 5 + ["chunked_attention"]})
 
 
 @known.probe()

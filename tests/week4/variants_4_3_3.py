@@ -19,49 +19,23 @@ def inputs(seed, dtype=mx.float32, length=11, keys=11, heads=6, kv_heads=2):
     return draw(2, heads, length, 8), draw(2, kv_heads, keys, 8), draw(2, kv_heads, keys, 8)
 
 
-@known.probe()
-def blocks_of_a_text(program):
-    return program(*inputs(1), 3, 0, block_size=4), program(*inputs(1), 5, 0, block_size=2)
-
-
-@known.probe()
-def blocks_with_sinks(program):
-    return program(*inputs(2), 3, 2, block_size=4), program(*inputs(2), 2, 5, block_size=3)
-
-
-@known.probe()
-def blocks_behind_others(program):
-    return program(*inputs(3, length=5), 4, 0, block_size=2), program(*inputs(3, length=5), 4, 2, block_size=2)
-
-
-@known.probe()
-def blocks_one_query(program):
-    return program(*inputs(4, length=1), 3, 1), program(*inputs(4, length=1), 3, 0)
-
-
-@known.probe()
-def blocks_in_one(program):
-    return program(*inputs(5), 3, 1), program(*inputs(5), 4, 0)
-
-
-@known.probe()
-def blocks_without_a_window(program):
-    return program(*inputs(6), None, 0, block_size=4), program(*inputs(6), None, 3, block_size=4)
-
-
-@known.probe()
-def blocks_long_window(program):
-    return program(*inputs(7), 20, 0, block_size=4), program(*inputs(7), 11, 2, block_size=4)
-
-
-@known.probe()
-def blocks_given_scale(program):
-    return program(*inputs(8), 3, 1, scale=0.7, block_size=4)
-
-
-@known.probe(mx.float16)
-def blocks_half(program):
-    return program(*inputs(9, mx.float16), 3, 1, block_size=4)
+known.probe_table(
+    of_a_text=lambda program: (program(*inputs(1), 3, 0, block_size=4), program(*inputs(1), 5, 0, block_size=2)),
+    with_sinks=lambda program: (program(*inputs(2), 3, 2, block_size=4), program(*inputs(2), 2, 5, block_size=3)),
+    behind_others=lambda program: (
+        program(*inputs(3, length=5), 4, 0, block_size=2),
+        program(*inputs(3, length=5), 4, 2, block_size=2),
+    ),
+    one_query=lambda program: (program(*inputs(4, length=1), 3, 1), program(*inputs(4, length=1), 3, 0)),
+    in_one=lambda program: (program(*inputs(5), 3, 1), program(*inputs(5), 4, 0)),
+    without_a_window=lambda program: (
+        program(*inputs(6), None, 0, block_size=4),
+        program(*inputs(6), None, 3, block_size=4),
+    ),
+    long_window=lambda program: (program(*inputs(7), 20, 0, block_size=4), program(*inputs(7), 11, 2, block_size=4)),
+    given_scale=lambda program: program(*inputs(8), 3, 1, scale=0.7, block_size=4),
+)
+known.probe_table(mx.float16, half=lambda program: program(*inputs(9, mx.float16), 3, 1, block_size=4))
 
 
 @known.probe()

@@ -38,60 +38,20 @@ def refusals(program, lengths, counts):
     return mx.array(found)
 
 
-@known.probe()
-def rolling_one_by_one(program):
-    return fetched(program, *[1] * 9)
-
-
-@known.probe()
-def rolling_without_sinks(program):
-    return fetched(program, *[1] * 8, sinks=0, seed=2)
-
-
-@known.probe()
-def rolling_long_prompt(program):
-    return fetched(program, 9, 1, 1, seed=3)
-
-
-@known.probe()
-def rolling_prompts(program):
-    return fetched(program, 2, 5, 4, 2, 1, seed=4)
-
-
-@known.probe()
-def rolling_more_sinks(program):
-    return fetched(program, 3, 1, 1, 4, 1, window=2, sinks=4, seed=5)
-
-
-@known.probe()
-def rolling_room_for_all(program):
-    return fetched(program, 3, 1, 2, 1, window=20, sinks=2, seed=6)
-
-
-@known.probe()
-def rolling_rewound(program):
-    return fetched(program, 4, -2, 1, 1, 1, -1, 1, 3, seed=7)
-
-
-@known.probe()
-def rolling_rewound_when_full(program):
-    """What was fetched before is held, and then another token is written in its place."""
-    return fetched(program, 6, 1, -1, 1, -1, 2, seed=8)
-
-
-@known.probe(mx.float16)
-def rolling_half(program):
-    return fetched(program, 3, 4, 1, dtype=mx.float16, seed=9)
-
-
-@known.probe()
-def rolling_refuses_rewinds(program):
-    return refusals(program, (2,), (3, -1, 2, 0)), refusals(program, (4,), (5, 4, 1))
-
-
-@known.probe()
-def rolling_refuses_to_go_back(program):
-    return refusals(program, (9,), (1, 2, 9)), refusals(program, (1,) * 6, (1, 2, 3))
+known.probe_table(
+    one_by_one=lambda program: fetched(program, *[1] * 9),
+    without_sinks=lambda program: fetched(program, *[1] * 8, sinks=0, seed=2),
+    long_prompt=lambda program: fetched(program, 9, 1, 1, seed=3),
+    prompts=lambda program: fetched(program, 2, 5, 4, 2, 1, seed=4),
+    more_sinks=lambda program: fetched(program, 3, 1, 1, 4, 1, window=2, sinks=4, seed=5),
+    room_for_all=lambda program: fetched(program, 3, 1, 2, 1, window=20, sinks=2, seed=6),
+    rewound=lambda program: fetched(program, 4, -2, 1, 1, 1, -1, 1, 3, seed=7),
+    # What was fetched before is held, and then another token is written in its place.
+    rewound_when_full=lambda program: fetched(program, 6, 1, -1, 1, -1, 2, seed=8),
+    refuses_rewinds=lambda program: (refusals(program, (2,), (3, -1, 2, 0)), refusals(program, (4,), (5, 4, 1))),
+    refuses_to_go_back=lambda program: (refusals(program, (9,), (1, 2, 9)), refusals(program, (1,) * 6, (1, 2, 3))),
+)
+known.probe_table(mx.float16, half=lambda program: fetched(program, 3, 4, 1, dtype=mx.float16, seed=9))
 
 
 @known.probe()

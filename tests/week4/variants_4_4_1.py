@@ -22,65 +22,21 @@ def counted(program, config, *options):
     return mx.array([kind, found.elements, found.bytes])
 
 
-@known.probe()
-def size_grouped(program):
-    return counted(program, GROUPED)
-
-
-@known.probe()
-def size_plain(program):
-    return counted(program, PLAIN)
-
-
-@known.probe()
-def size_multi_head(program):
-    return counted(program, {**GROUPED, "num_key_value_heads": 12})
-
-
-@known.probe()
-def size_multi_query(program):
-    return counted(program, {**GROUPED, "num_key_value_heads": 1})
-
-
-@known.probe()
-def size_of_one_head(program):
-    return counted(program, {**GROUPED, "num_attention_heads": 1, "num_key_value_heads": 1})
-
-
-@known.probe()
-def size_latent(program):
-    """As DeepSeek's files are: as many key-value heads as heads."""
-    return counted(program, {**PLAIN, **LATENT, "num_key_value_heads": 12, "torch_dtype": "float16"})
-
-
-@known.probe()
-def size_latent_with_groups(program):
-    return counted(program, {**GROUPED, **LATENT})
-
-
-@known.probe()
-def size_latent_expanded(program):
-    return counted(program, {**GROUPED, **LATENT}, True)
-
-
-@known.probe()
-def size_grouped_expanded(program):
-    return counted(program, GROUPED, True)
-
-
-@known.probe()
-def size_no_head_dim(program):
-    return counted(program, {**GROUPED, "head_dim": None})
-
-
-@known.probe()
-def size_no_kv_heads(program):
-    return counted(program, {**GROUPED, "num_key_value_heads": None})
-
-
-@known.probe()
-def size_no_latent(program):
-    return counted(program, {**GROUPED, **dict.fromkeys(LATENT)})
+known.probe_table(
+    grouped=lambda program: counted(program, GROUPED),
+    plain=lambda program: counted(program, PLAIN),
+    multi_head=lambda program: counted(program, {**GROUPED, "num_key_value_heads": 12}),
+    multi_query=lambda program: counted(program, {**GROUPED, "num_key_value_heads": 1}),
+    of_one_head=lambda program: counted(program, {**GROUPED, "num_attention_heads": 1, "num_key_value_heads": 1}),
+    # As DeepSeek's files are: as many key-value heads as heads.
+    latent=lambda program: counted(program, {**PLAIN, **LATENT, "num_key_value_heads": 12, "torch_dtype": "float16"}),
+    latent_with_groups=lambda program: counted(program, {**GROUPED, **LATENT}),
+    latent_expanded=lambda program: counted(program, {**GROUPED, **LATENT}, True),
+    grouped_expanded=lambda program: counted(program, GROUPED, True),
+    no_head_dim=lambda program: counted(program, {**GROUPED, "head_dim": None}),
+    no_kv_heads=lambda program: counted(program, {**GROUPED, "num_key_value_heads": None}),
+    no_latent=lambda program: counted(program, {**GROUPED, **dict.fromkeys(LATENT)}),
+)
 
 
 @known.probe()

@@ -19,14 +19,16 @@ def attended(program, base, seed, length=5, longer=1.0, dtype=mx.float32, **chan
     return made(program, layer)(longer * normals(seed, dtype)(2, length, layer.config["hidden_size"]))
 
 
-@known.probe()
-def expanded_plain(program):
-    return attended(program, PLAIN, 31)
-
-
-@known.probe()
-def expanded_compressed(program):
-    return attended(program, COMPRESSED, 32)
+known.probe_table(
+    plain=lambda program: attended(program, PLAIN, 31),
+    compressed=lambda program: attended(program, COMPRESSED, 32),
+    first_token=lambda program: attended(program, PLAIN, 37, 1),
+    one_head=lambda program: attended(program, PLAIN, 38, num_attention_heads=1),
+    # With one pair there are no halves; values are as wide as keys without a position.
+    one_pair=lambda program: attended(program, PLAIN, 39, qk_rope_head_dim=2, v_head_dim=5),
+    short_inputs=lambda program: attended(program, COMPRESSED, 40, longer=0.003),
+)
+known.probe_table(mx.float16, half=lambda program: attended(program, PLAIN, 41, dtype=mx.float16))
 
 
 @known.probe()
@@ -51,32 +53,6 @@ def expanded_latents(program):
 def expanded_latents_further_on(program):
     layer = random_layer(PLAIN, 36)
     return made(program, layer).latents(normals(36)(2, 4, 20), slice(5, 9))
-
-
-@known.probe()
-def expanded_first_token(program):
-    return attended(program, PLAIN, 37, 1)
-
-
-@known.probe()
-def expanded_one_head(program):
-    return attended(program, PLAIN, 38, num_attention_heads=1)
-
-
-@known.probe()
-def expanded_one_pair(program):
-    """With one pair there are no halves; values are as wide as keys without a position."""
-    return attended(program, PLAIN, 39, qk_rope_head_dim=2, v_head_dim=5)
-
-
-@known.probe()
-def expanded_short_inputs(program):
-    return attended(program, COMPRESSED, 40, longer=0.003)
-
-
-@known.probe(mx.float16)
-def expanded_half(program):
-    return attended(program, PLAIN, 41, dtype=mx.float16)
 
 
 @known.probe()

@@ -38,45 +38,22 @@ def refusals(program, *pairs, dtype=mx.float32):
     return mx.array(found)
 
 
-@known.probe()
-def cache_pieces(program):
-    return fetched(program, 3, 2, 1, 1)
-
-
-@known.probe()
-def cache_full_at_once(program):
-    return fetched(program, 4, 4, 8, seed=2)
-
-
-@known.probe()
-def cache_doubles_twice(program):
-    return fetched(program, 3, 10, seed=3)
-
-
-@known.probe()
-def cache_one_call(program):
-    return fetched(program, 3, seed=4)
-
-
-@known.probe()
-def cache_rewound(program):
-    return fetched(program, 3, -2, 2, -1, 1, seed=5)
-
-
-@known.probe()
-def cache_rewound_when_full(program):
-    """What was fetched before is held, and then others are written in its place."""
-    return fetched(program, 4, -2, 2, seed=6)
-
-
-@known.probe()
-def cache_rewound_to_nothing(program):
-    return fetched(program, 2, -2, 3, seed=7)
-
-
-@known.probe(mx.float16)
-def cache_half(program):
-    return fetched(program, 3, 2, dtype=mx.float16, seed=8)
+known.probe_table(
+    pieces=lambda program: fetched(program, 3, 2, 1, 1),
+    full_at_once=lambda program: fetched(program, 4, 4, 8, seed=2),
+    doubles_twice=lambda program: fetched(program, 3, 10, seed=3),
+    one_call=lambda program: fetched(program, 3, seed=4),
+    rewound=lambda program: fetched(program, 3, -2, 2, -1, 1, seed=5),
+    # What was fetched before is held, and then others are written in its place.
+    rewound_when_full=lambda program: fetched(program, 4, -2, 2, seed=6),
+    rewound_to_nothing=lambda program: fetched(program, 2, -2, 3, seed=7),
+    refuses_batches=lambda program: refusals(program, ((1, 2, 5), (1, 2, 3))),
+    refuses_widths=lambda program: refusals(program, ((2, 2, 3), (2, 2, 5)), ((2, 2, 6), (2, 2, 2))),
+    refuses_sums=lambda program: refusals(program, ((2, 2, 1), (2, 2, 3)), ((2, 2, 5), (2, 2, 1))),
+    refuses_dtypes=lambda program: refusals(program, ((2, 2, 5), (2, 2, 3)), dtype=mx.float16),
+    refuses_unlike_pairs=lambda program: refusals(program, ((2, 2, 5), (2, 1, 3)), ((2, 2, 5), (1, 2, 3))),
+)
+known.probe_table(mx.float16, half=lambda program: fetched(program, 3, 2, dtype=mx.float16, seed=8))
 
 
 @known.probe()
@@ -96,31 +73,6 @@ def cache_bytes_in_float32(program):
     made, draw = program(3), normals(10)
     made.update_and_fetch(draw(1, 3, 5), draw(1, 3, 3))
     return mx.array(made.nbytes)
-
-
-@known.probe()
-def cache_refuses_batches(program):
-    return refusals(program, ((1, 2, 5), (1, 2, 3)))
-
-
-@known.probe()
-def cache_refuses_widths(program):
-    return refusals(program, ((2, 2, 3), (2, 2, 5)), ((2, 2, 6), (2, 2, 2)))
-
-
-@known.probe()
-def cache_refuses_sums(program):
-    return refusals(program, ((2, 2, 1), (2, 2, 3)), ((2, 2, 5), (2, 2, 1)))
-
-
-@known.probe()
-def cache_refuses_dtypes(program):
-    return refusals(program, ((2, 2, 5), (2, 2, 3)), dtype=mx.float16)
-
-
-@known.probe()
-def cache_refuses_unlike_pairs(program):
-    return refusals(program, ((2, 2, 5), (2, 1, 3)), ((2, 2, 5), (1, 2, 3)))
 
 
 @known.probe()

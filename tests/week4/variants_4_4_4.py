@@ -22,51 +22,19 @@ def run_layer(program, base, seed, *parts, dtype=mx.float32, **changes):
     return in_parts(lambda part: made(part, own), own.rewind, x, Parts(parts)), mx.array(own.offset)
 
 
-@known.probe()
-def absorbed_whole(program):
-    return run_layer(program, PLAIN, 41, 5)
-
-
-@known.probe()
-def absorbed_parts(program):
-    return run_layer(program, COMPRESSED, 42, 3, 1, 2)
-
-
-@known.probe()
-def absorbed_one_by_one(program):
-    return run_layer(program, PLAIN, 43, 1, 1, 1, 1)
-
-
-@known.probe()
-def absorbed_first_token(program):
-    return run_layer(program, PLAIN, 44, 1)
-
-
-@known.probe()
-def absorbed_rewound(program):
-    return run_layer(program, PLAIN, 45, 2, -2, 2, 1)
-
-
-@known.probe()
-def absorbed_one_head(program):
-    return run_layer(program, PLAIN, 46, 2, 2, num_attention_heads=1)
-
-
-@known.probe()
-def absorbed_as_wide_as_a_key(program):
-    """C = D_nope: an entry is as wide as a query."""
-    return run_layer(program, PLAIN, 47, 2, 2, kv_lora_rank=5)
-
-
-@known.probe()
-def absorbed_alike(program):
-    """Keys without a position, values and latents are of one size."""
-    return run_layer(program, PLAIN, 48, 3, 1, qk_nope_head_dim=6, kv_lora_rank=6)
-
-
-@known.probe(mx.float16)
-def absorbed_half(program):
-    return run_layer(program, PLAIN, 49, 2, 1, dtype=mx.float16)
+known.probe_table(
+    whole=lambda program: run_layer(program, PLAIN, 41, 5),
+    parts=lambda program: run_layer(program, COMPRESSED, 42, 3, 1, 2),
+    one_by_one=lambda program: run_layer(program, PLAIN, 43, 1, 1, 1, 1),
+    first_token=lambda program: run_layer(program, PLAIN, 44, 1),
+    rewound=lambda program: run_layer(program, PLAIN, 45, 2, -2, 2, 1),
+    one_head=lambda program: run_layer(program, PLAIN, 46, 2, 2, num_attention_heads=1),
+    # C = D_nope: an entry is as wide as a query.
+    as_wide_as_a_key=lambda program: run_layer(program, PLAIN, 47, 2, 2, kv_lora_rank=5),
+    # Keys without a position, values and latents are of one size.
+    alike=lambda program: run_layer(program, PLAIN, 48, 3, 1, qk_nope_head_dim=6, kv_lora_rank=6),
+)
+known.probe_table(mx.float16, half=lambda program: run_layer(program, PLAIN, 49, 2, 1, dtype=mx.float16))
 
 
 @known.probe()

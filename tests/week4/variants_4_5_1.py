@@ -14,44 +14,25 @@ def inputs(seed, dtype=mx.float32, leading=(2, 3), size=5, experts=7):
     return draw(*leading, size), draw(experts, size)
 
 
-def table(program, x, gate, top_k, normalize):
+def table(program, drawn, top_k, normalize):
+    x, gate = drawn
     return table_of(*program(x, gate, top_k, normalize), len(gate))
 
 
-@known.probe()
-def route_normalised(program):
-    return table(program, *inputs(1), 3, True)
-
-
-@known.probe()
-def route_as_they_are(program):
-    return table(program, *inputs(2), 3, False)
+known.probe_table(
+    normalised=lambda program: table(program, inputs(1), 3, True),
+    as_they_are=lambda program: table(program, inputs(2), 3, False),
+    square=lambda program: table(program, inputs(4, size=7), 2, True),
+    to_one=lambda program: (table(program, inputs(5), 1, True), table(program, inputs(5), 1, False)),
+    to_all=lambda program: table(program, inputs(6), 7, False),
+)
+known.probe_table(mx.float16, half=lambda program: table(program, inputs(7, mx.float16), 3, True))
 
 
 @known.probe()
 def route_one_token(program):
     x, gate = inputs(3)
-    return table(program, x[0, 0], gate, 2, True), table(program, x[0, 0], gate, 2, False)
-
-
-@known.probe()
-def route_square(program):
-    return table(program, *inputs(4, size=7), 2, True)
-
-
-@known.probe()
-def route_to_one(program):
-    return table(program, *inputs(5), 1, True), table(program, *inputs(5), 1, False)
-
-
-@known.probe()
-def route_to_all(program):
-    return table(program, *inputs(6), 7, False)
-
-
-@known.probe(mx.float16)
-def route_half(program):
-    return table(program, *inputs(7, mx.float16), 3, True)
+    return table(program, (x[0, 0], gate), 2, True), table(program, (x[0, 0], gate), 2, False)
 
 
 @known.probe(mx.bfloat16)
@@ -59,7 +40,7 @@ def route_close(program):
     """In bfloat16 all scores are 4,096."""
     gate = mx.array([[4096.0, 0.5], [4096.0, 2.25], [4096.0, 0.0], [4096.0, 1.5]]).astype(mx.bfloat16)
     x = mx.array([1.0, 1.0]).astype(mx.bfloat16)
-    return table(program, x, gate, 2, False), table(program, x, gate, 1, False)
+    return table(program, (x, gate), 2, False), table(program, (x, gate), 1, False)
 
 
 @known.sized("8,192 tokens, E 128, 128 experts, top_k 8, float32")

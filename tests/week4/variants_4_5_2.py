@@ -20,19 +20,12 @@ def through(program, x, w, indices):
     return groups.scatter(groups.linear(groups.gather(x), w))
 
 
-@known.probe()
-def grouped_tokens(program):
-    return through(program, *inputs(1))
-
-
-@known.probe()
-def grouped_one_each(program):
-    return through(program, *inputs(2, leading=(9,), top_k=1))
-
-
-@known.probe()
-def grouped_one_token(program):
-    return through(program, *inputs(3, leading=()))
+known.probe_table(
+    tokens=lambda program: through(program, *inputs(1)),
+    one_each=lambda program: through(program, *inputs(2, leading=(9,), top_k=1)),
+    one_token=lambda program: through(program, *inputs(3, leading=())),
+)
+known.probe_table(mx.float16, half=lambda program: through(program, *inputs(7, mx.float16)))
 
 
 @known.probe()
@@ -54,11 +47,6 @@ def grouped_as_sorted(program):
     """One expert for each token, in order already."""
     x, w, _ = inputs(6, leading=(5,))
     return through(program, x, w, mx.array([[0], [0], [1], [2], [4]]))
-
-
-@known.probe(mx.float16)
-def grouped_half(program):
-    return through(program, *inputs(7, mx.float16))
 
 
 @known.probe()

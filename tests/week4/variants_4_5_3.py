@@ -22,24 +22,12 @@ def run(program, inputs, *settings):
     return program(*weights, *settings)(x)
 
 
-@known.probe()
-def moe_normalised(program):
-    return run(program, inputs(1), 3, True)
-
-
-@known.probe()
-def moe_as_they_are(program):
-    return run(program, inputs(2), 3, False)
-
-
-@known.probe()
-def moe_one_token(program):
-    return run(program, inputs(3, leading=(1,)), 2, True)
-
-
-@known.probe()
-def moe_one_expert_each(program):
-    return run(program, inputs(4), 1, True), run(program, inputs(4), 1, False)
+known.probe_table(
+    normalised=lambda program: run(program, inputs(1), 3, True),
+    as_they_are=lambda program: run(program, inputs(2), 3, False),
+    one_token=lambda program: run(program, inputs(3, leading=(1,)), 2, True),
+    one_expert_each=lambda program: (run(program, inputs(4), 1, True), run(program, inputs(4), 1, False)),
+)
 
 
 @known.probe()

@@ -19,14 +19,12 @@ def figures(program, *inputs):
     return found.tokens.astype(mx.float32), found.share, found.overload, found.loss
 
 
-@known.probe()
-def load_of_all(program):
-    return figures(program, *choices(1))
-
-
-@known.probe()
-def load_one_expert_each(program):
-    return figures(program, *choices(2, top_k=1))
+known.probe_table(
+    of_all=lambda program: figures(program, *choices(1)),
+    one_expert_each=lambda program: figures(program, *choices(2, top_k=1)),
+    one_token=lambda program: figures(program, *choices(5, leading=())),
+    narrow=lambda program: figures(program, *choices(6, mx.bfloat16, (3000,), 3)),
+)
 
 
 @known.probe()
@@ -39,16 +37,6 @@ def load_padded(program):
 def load_idle(program):
     _, probabilities = choices(4, leading=(4,))
     return figures(program, mx.array([[1, 2], [4, 1], [2, 1], [1, 4]]), probabilities)
-
-
-@known.probe()
-def load_one_token(program):
-    return figures(program, *choices(5, leading=()))
-
-
-@known.probe()
-def load_narrow(program):
-    return figures(program, *choices(6, mx.bfloat16, (3000,), 3))
 
 
 @known.sized("16,384 tokens, 4 of 64 experts each, float32")

@@ -26,61 +26,21 @@ def refused(program, *calls):
     return mx.array(found)
 
 
-@known.probe()
-def owner_sequence(program):
-    return owners(program, 6, 3, "sequence"), owners(program, 8, 2, "sequence")
-
-
-@known.probe()
-def owner_cycle(program):
-    return owners(program, 6, 3, "cycle"), owners(program, 8, 2, "cycle")
-
-
-@known.probe()
-def owner_reversed(program):
-    return owners(program, 6, 3, "cycle_reversed")
-
-
-@known.probe()
-def owner_reversed_of_three_rounds(program):
-    return owners(program, 9, 3, "cycle_reversed")
-
-
-@known.probe()
-def owner_reversed_of_four_rounds(program):
-    return owners(program, 12, 3, "cycle_reversed")
-
-
-@known.probe()
-def owner_all_stored(program):
-    return tuple(owners(program, 5, 5, order) for order in ORDERS)
-
-
-@known.probe()
-def owner_one_stored(program):
-    return tuple(owners(program, 3, 1, order) for order in ORDERS)
-
-
-@known.probe()
-def owner_refuses_what_does_not_divide(program):
-    return refused(
+known.probe_table(
+    sequence=lambda program: (owners(program, 6, 3, "sequence"), owners(program, 8, 2, "sequence")),
+    cycle=lambda program: (owners(program, 6, 3, "cycle"), owners(program, 8, 2, "cycle")),
+    reversed=lambda program: owners(program, 6, 3, "cycle_reversed"),
+    reversed_of_three_rounds=lambda program: owners(program, 9, 3, "cycle_reversed"),
+    reversed_of_four_rounds=lambda program: owners(program, 12, 3, "cycle_reversed"),
+    all_stored=lambda program: tuple(owners(program, 5, 5, order) for order in ORDERS),
+    one_stored=lambda program: tuple(owners(program, 3, 1, order) for order in ORDERS),
+    refuses_what_does_not_divide=lambda program: refused(
         program, *((0, layers, distinct, order) for layers, distinct in ((6, 4), (3, 6)) for order in ORDERS)
-    )
-
-
-@known.probe()
-def owner_refuses_less_than_one(program):
-    return refused(program, *((0, 6, -2, order) for order in ORDERS))
-
-
-@known.probe()
-def owner_refuses_layers(program):
-    return refused(program, (6, 6, 3, "cycle"), (-1, 6, 3, "sequence"))
-
-
-@known.probe()
-def owner_refuses_orders(program):
-    return refused(program, (0, 6, 3, "zigzag"))
+    ),
+    refuses_less_than_one=lambda program: refused(program, *((0, 6, -2, order) for order in ORDERS)),
+    refuses_layers=lambda program: refused(program, (6, 6, 3, "cycle"), (-1, 6, 3, "sequence")),
+    refuses_orders=lambda program: refused(program, (0, 6, 3, "zigzag")),
+)
 
 
 known.not_timed("a few divisions")

@@ -16,29 +16,13 @@ def counted(program, base, distinct, **measures):
     return tuple(mx.array([value]) for value in (found.stored, found.macs, found.cached))
 
 
-@known.probe()
-def counts_nothing_shared(program):
-    return counted(program, QWEN3, 2)
-
-
-@known.probe()
-def counts_tied(program):
-    return counted(program, QWEN3, 2, tie_word_embeddings=True)
-
-
-@known.probe()
-def counts_half(program):
-    return counted(program, QWEN3, 3, num_hidden_layers=6)
-
-
-@known.probe()
-def counts_one_of_six(program):
-    return counted(program, QWEN25, 1, num_hidden_layers=6)
-
-
-@known.probe()
-def counts_qwen25_tied(program):
-    return counted(program, QWEN25, 2, num_hidden_layers=4, tie_word_embeddings=True)
+known.probe_table(
+    nothing_shared=lambda program: counted(program, QWEN3, 2),
+    tied=lambda program: counted(program, QWEN3, 2, tie_word_embeddings=True),
+    half=lambda program: counted(program, QWEN3, 3, num_hidden_layers=6),
+    one_of_six=lambda program: counted(program, QWEN25, 1, num_hidden_layers=6),
+    qwen25_tied=lambda program: counted(program, QWEN25, 2, num_hidden_layers=4, tie_word_embeddings=True),
+)
 
 
 @known.probe()

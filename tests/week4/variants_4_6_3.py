@@ -38,49 +38,17 @@ def run(program, base, seed, layers, distinct, order, *parts, own_caches=False, 
     return found, mx.array([cache.offset for cache in caches])
 
 
-@known.probe()
-def shared_sequence(program):
-    return run(program, QWEN3, 31, 4, 2, "sequence", 3, 1, 2)
-
-
-@known.probe()
-def shared_cycle(program):
-    return run(program, QWEN3, 32, 6, 3, "cycle", 2, 2)
-
-
-@known.probe()
-def shared_reversed(program):
-    return run(program, QWEN25, 33, 6, 3, "cycle_reversed", 2, 1)
-
-
-@known.probe()
-def shared_caches_of_mine(program):
-    return run(program, QWEN3, 34, 4, 2, "cycle", 2, 2, own_caches=True)
-
-
-@known.probe()
-def shared_one_set(program):
-    return run(program, QWEN3, 35, 3, 1, "cycle", 2, 1)
-
-
-@known.probe()
-def shared_nothing(program):
-    return run(program, QWEN3, 36, 3, 3, "sequence", 2, 1)
-
-
-@known.probe()
-def shared_tied(program):
-    return run(program, QWEN3, 37, 4, 2, "cycle", 2, 2, tie_word_embeddings=True)
-
-
-@known.probe(mx.float16)
-def shared_half(program):
-    return run(program, QWEN3, 38, 4, 2, "sequence", 2, 2, dtype=mx.float16)
-
-
-@known.probe()
-def shared_rewound(program):
-    return run(program, QWEN3, 39, 4, 2, "cycle", 2, -2, 2)
+known.probe_table(
+    sequence=lambda program: run(program, QWEN3, 31, 4, 2, "sequence", 3, 1, 2),
+    cycle=lambda program: run(program, QWEN3, 32, 6, 3, "cycle", 2, 2),
+    reversed=lambda program: run(program, QWEN25, 33, 6, 3, "cycle_reversed", 2, 1),
+    caches_of_mine=lambda program: run(program, QWEN3, 34, 4, 2, "cycle", 2, 2, own_caches=True),
+    one_set=lambda program: run(program, QWEN3, 35, 3, 1, "cycle", 2, 1),
+    nothing=lambda program: run(program, QWEN3, 36, 3, 3, "sequence", 2, 1),
+    tied=lambda program: run(program, QWEN3, 37, 4, 2, "cycle", 2, 2, tie_word_embeddings=True),
+    rewound=lambda program: run(program, QWEN3, 39, 4, 2, "cycle", 2, -2, 2),
+)
+known.probe_table(mx.float16, half=lambda program: run(program, QWEN3, 38, 4, 2, "sequence", 2, 2, dtype=mx.float16))
 
 
 @known.probe()

@@ -8,40 +8,21 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("4.6.4")
 
 
-@known.probe()
-def tied_three_tokens(program):
-    return tuple(program(normals(31)(7, 4), mx.array([1, 5, 3]), mx.array([5, 3, 6])))
-
-
-@known.probe()
-def tied_twice_read(program):
-    return tuple(program(normals(32)(6, 4), mx.array([1, 4, 1, 1]), mx.array([2, 5, 3, 0])))
-
-
-@known.probe()
-def tied_repeats_itself(program):
-    return tuple(program(normals(33)(6, 4), mx.array([2, 5]), mx.array([2, 0])))
-
-
-@known.probe()
-def tied_huge_logits(program):
-    return tuple(program(normals(34)(6, 5, spread=15), mx.array([1, 4, 2]), mx.array([0, 3, 5])))
-
-
-@known.probe(mx.float16)
-def tied_half(program):
-    return tuple(program(normals(35, mx.float16)(6, 4), mx.array([1, 4]), mx.array([2, 5])))
-
-
-@known.probe(mx.float16)
-def tied_huge_half(program):
-    """In float16 logits near 100,000 are infinite."""
-    return tuple(program(normals(36, mx.float16)(6, 5, spread=150), mx.array([1, 4, 2]), mx.array([0, 3, 5])))
-
-
-@known.probe()
-def tied_square(program):
-    return tuple(program(normals(37)(4, 4), mx.array([1, 0, 3, 2]), mx.array([3, 2, 2, 0])))
+known.probe_table(
+    three_tokens=lambda program: tuple(program(normals(31)(7, 4), mx.array([1, 5, 3]), mx.array([5, 3, 6]))),
+    twice_read=lambda program: tuple(program(normals(32)(6, 4), mx.array([1, 4, 1, 1]), mx.array([2, 5, 3, 0]))),
+    repeats_itself=lambda program: tuple(program(normals(33)(6, 4), mx.array([2, 5]), mx.array([2, 0]))),
+    huge_logits=lambda program: tuple(program(normals(34)(6, 5, spread=15), mx.array([1, 4, 2]), mx.array([0, 3, 5]))),
+    square=lambda program: tuple(program(normals(37)(4, 4), mx.array([1, 0, 3, 2]), mx.array([3, 2, 2, 0]))),
+)
+known.probe_table(
+    mx.float16,
+    half=lambda program: tuple(program(normals(35, mx.float16)(6, 4), mx.array([1, 4]), mx.array([2, 5]))),
+    # In float16 logits near 100,000 are infinite.
+    huge_half=lambda program: tuple(
+        program(normals(36, mx.float16)(6, 5, spread=150), mx.array([1, 4, 2]), mx.array([0, 3, 5]))
+    ),
+)
 
 
 @known.sized("V 2,048, E 128, L 512, float32")

@@ -7,19 +7,11 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("4.7.1")
 
 
-@known.probe()
-def linear_few(program):
-    return program(6, 300, 4)
-
-
-@known.probe()
-def linear_no_whole_number(program):
-    return program(8, 50, 2.75)
-
-
-@known.probe()
-def linear_factor_1(program):
-    return program(10, 1000000.0, 1)
+known.probe_table(
+    few=lambda program: program(6, 300, 4),
+    no_whole_number=lambda program: program(8, 50, 2.75),
+    factor_1=lambda program: program(10, 1000000.0, 1),
+)
 
 
 @known.probe()

@@ -7,34 +7,14 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("4.7.2")
 
 
-@known.probe()
-def ntk_fixed(program):
-    return program(8, 300, 4)
-
-
-@known.probe()
-def ntk_fixed_one_more(program):
-    return program(6, 50, 2.75)
-
-
-@known.probe()
-def ntk_longer(program):
-    return program(8, 300, 3, 250, 100)
-
-
-@known.probe()
-def ntk_longer_factor_1(program):
-    return program(10, 10000, 1, 470, 100)
-
-
-@known.probe()
-def ntk_shorter(program):
-    return program(8, 300, 4, 90, 100)
-
-
-@known.probe()
-def ntk_much_shorter(program):
-    return program(8, 300, 4, 20, 100)
+known.probe_table(
+    fixed=lambda program: program(8, 300, 4),
+    fixed_one_more=lambda program: program(6, 50, 2.75),
+    longer=lambda program: program(8, 300, 3, 250, 100),
+    longer_factor_1=lambda program: program(10, 10000, 1, 470, 100),
+    shorter=lambda program: program(8, 300, 4, 90, 100),
+    much_shorter=lambda program: program(8, 300, 4, 20, 100),
+)
 
 
 @known.probe()

@@ -15,44 +15,16 @@ def both(found):
     return paces, mx.array(float(factor))
 
 
-@known.probe()
-def yarn_as_published(program):
-    return both(program(64, 10000, 8, 3000))
-
-
-@known.probe()
-def yarn_other_betas(program):
-    return both(program(32, 300, 2.5, 900, 8, 0.5))
-
-
-@known.probe()
-def yarn_not_truncated(program):
-    return both(program(64, 10000, 8, 3000, truncate=False))
-
-
-@known.probe()
-def yarn_low_below_0(program):
-    return both(program(16, 300, 4, 20))
-
-
-@known.probe()
-def yarn_behind_the_last_pair(program):
-    return both(program(16, 300, 4, 2000000))
-
-
-@known.probe()
-def yarn_wide(program):
-    return both(program(16, 300, 4, 900, 1000, 0.001))
-
-
-@known.probe()
-def yarn_empty_range(program):
-    return both(program(16, 300, 4, 2000000, 10, 9, truncate=False))
-
-
-@known.probe()
-def yarn_factor_1(program):
-    return both(program(64, 10000, 1, 3000))
+known.probe_table(
+    as_published=lambda program: both(program(64, 10000, 8, 3000)),
+    other_betas=lambda program: both(program(32, 300, 2.5, 900, 8, 0.5)),
+    not_truncated=lambda program: both(program(64, 10000, 8, 3000, truncate=False)),
+    low_below_0=lambda program: both(program(16, 300, 4, 20)),
+    behind_the_last_pair=lambda program: both(program(16, 300, 4, 2000000)),
+    wide=lambda program: both(program(16, 300, 4, 900, 1000, 0.001)),
+    empty_range=lambda program: both(program(16, 300, 4, 2000000, 10, 9, truncate=False)),
+    factor_1=lambda program: both(program(64, 10000, 1, 3000)),
+)
 
 
 known.not_timed("D/2 numbers, computed once")

@@ -28,60 +28,26 @@ def tokens(seed, dtype=mx.float32, batch=2, heads=4):
 # Each call has its own x, as a program may write to it.
 
 
-@known.probe()
-def rope_from_0(program):
-    return tuple(program(10, paces(), 1.0, pairing)(tokens(21)) for pairing in (False, True))
-
-
-@known.probe()
-def rope_from_4(program):
-    return tuple(program(10, paces(), 1.0, pairing)(tokens(22), slice(4, 7)) for pairing in (False, True))
-
-
-@known.probe()
-def rope_a_number(program):
-    return program(10, paces())(tokens(29), 5)
-
-
-@known.probe()
-def rope_rows_apart(program):
-    return program(10, paces())(tokens(23, batch=3), [slice(5, 8), slice(2, 5), slice(6, 9)])
-
-
-@known.probe()
-def rope_sharper(program):
-    return program(10, paces(), 1.4)(tokens(24), slice(4, 7))
-
-
-@known.probe()
-def rope_by_length(program):
-    return program(10, by_length)(tokens(25), slice(9, 12))
-
-
-@known.probe()
-def rope_by_each_rows_length(program):
-    return program(10, by_length)(tokens(26), [slice(17, 20), slice(7, 10)])
+known.probe_table(
+    from_0=lambda program: tuple(program(10, paces(), 1.0, pairing)(tokens(21)) for pairing in (False, True)),
+    from_4=lambda program: tuple(
+        program(10, paces(), 1.0, pairing)(tokens(22), slice(4, 7)) for pairing in (False, True)
+    ),
+    a_number=lambda program: program(10, paces())(tokens(29), 5),
+    rows_apart=lambda program: program(10, paces())(tokens(23, batch=3), [slice(5, 8), slice(2, 5), slice(6, 9)]),
+    sharper=lambda program: program(10, paces(), 1.4)(tokens(24), slice(4, 7)),
+    by_length=lambda program: program(10, by_length)(tokens(25), slice(9, 12)),
+    by_each_rows_length=lambda program: program(10, by_length)(tokens(26), [slice(17, 20), slice(7, 10)]),
+    as_many_heads_as_tokens=lambda program: program(10, paces())(tokens(31, heads=3)),
+)
+known.probe_table(mx.float16, half=lambda program: program(10, paces())(tokens(27, mx.float16), slice(1, 4)))
+known.probe_table(mx.bfloat16, far=lambda program: program(10, paces())(tokens(28, mx.bfloat16), slice(700, 703)))
 
 
 @known.probe()
 def rope_by_length_again(program):
     layer = program(10, by_length)
     return layer(tokens(30), slice(6, 9)), layer(tokens(30), slice(30, 33)), layer(tokens(30))
-
-
-@known.probe(mx.float16)
-def rope_half(program):
-    return program(10, paces())(tokens(27, mx.float16), slice(1, 4))
-
-
-@known.probe(mx.bfloat16)
-def rope_far(program):
-    return program(10, paces())(tokens(28, mx.bfloat16), slice(700, 703))
-
-
-@known.probe()
-def rope_as_many_heads_as_tokens(program):
-    return program(10, paces())(tokens(31, heads=3))
 
 
 @known.sized("512 tokens, 16 heads, D 128, float32")
