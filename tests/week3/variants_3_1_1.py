@@ -18,52 +18,25 @@ def run(program, seed, *calls, layer=1, dtype=mx.float32, requests=3, length=5):
     return attention_of(request, DenseMemory, program)(query, key, value, Calls(calls), layer)
 
 
-@known.probe()
-def attend_one_call(program):
-    """One request, all its tokens at once."""
-    return run(program, 1, ((0, 5),))
+known.probe_table(
+    # One request, all its tokens at once.
+    one_call=lambda program: run(program, 1, ((0, 5),)),
+    one_request=lambda program: run(program, 2, ((0, 2),), ((0, 1),), ((0, 2),)),
+    one_token=lambda program: run(program, 3, ((0, 1),)),
+    two_prompts=lambda program: run(program, 4, ((0, 3), (1, 2))),
+    # The second comes while the first is under way, and is read first.
+    late_one=lambda program: run(program, 5, ((1, 3),), ((1, 1), (0, 4)), ((0, 1), (2, 2), (1, 1))),
+    forgotten=lambda program: run(program, 6, ((0, 3), (1, 2)), ((0, -2), (1, 1)), ((1, 1), (0, 2))),
+    first_layer=lambda program: run(program, 7, ((0, 2), (1, 3)), ((0, 1), (1, 1)), layer=0),
+    # Three that write: a token of each.
+    writing=lambda program: run(program, 8, ((0, 1), (1, 2), (2, 3)), ((0, 1), (1, 1), (2, 1))),
+)
 
 
-@known.probe()
-def attend_one_request(program):
-    return run(program, 2, ((0, 2),), ((0, 1),), ((0, 2),))
-
-
-@known.probe()
-def attend_one_token(program):
-    return run(program, 3, ((0, 1),))
-
-
-@known.probe()
-def attend_two_prompts(program):
-    return run(program, 4, ((0, 3), (1, 2)))
-
-
-@known.probe()
-def attend_late_one(program):
-    """The second comes while the first is under way, and is read first."""
-    return run(program, 5, ((1, 3),), ((1, 1), (0, 4)), ((0, 1), (2, 2), (1, 1)))
-
-
-@known.probe()
-def attend_forgotten(program):
-    return run(program, 6, ((0, 3), (1, 2)), ((0, -2), (1, 1)), ((1, 1), (0, 2)))
-
-
-@known.probe()
-def attend_first_layer(program):
-    return run(program, 7, ((0, 2), (1, 3)), ((0, 1), (1, 1)), layer=0)
-
-
-@known.probe()
-def attend_writing(program):
-    """Three that write: a token of each."""
-    return run(program, 8, ((0, 1), (1, 2), (2, 3)), ((0, 1), (1, 1), (2, 1)))
-
-
-@known.probe(mx.float16)
-def attend_half(program):
-    return run(program, 9, ((0, 3), (1, 2)), ((0, 1), (1, 1)), dtype=mx.float16)
+known.probe_table(
+    mx.float16,
+    half=lambda program: run(program, 9, ((0, 3), (1, 2)), ((0, 1), (1, 1)), dtype=mx.float16),
+)
 
 
 @known.sized("a token of each of 8 requests that have 512, 16 heads, D 128")
@@ -137,10 +110,7 @@ known.change(
 )
 known.change(
     "mask-upper-left",
-    (
-        'mask="causal"',
-        "mask=mx.where(mx.arange(keys.shape[2]) <= mx.arange(q.shape[2])[:, None], 0.0, -mx.inf)",
-    ),
+    ('mask="causal"', "mask=mx.where(mx.arange(keys.shape[2]) <= mx.arange(q.shape[2])[:, None], 0.0, -mx.inf)"),
     fact="the mask starts in the upper left corner, so that the first new token sees the first key alone",
     question="Three tokens are in memory, and one comes. Which of the four may it see?",
 )

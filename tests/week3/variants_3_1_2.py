@@ -31,50 +31,18 @@ def run(program, base, seed, *calls, scored="last", dtype=mx.float32, parts=None
     return tuple(found)
 
 
-@known.probe()
-def ragged_one_prompt(program):
-    return run(program, QWEN3, 1, ((0, 5),))
-
-
-@known.probe()
-def ragged_one_in_parts(program):
-    return run(program, QWEN3, 2, ((0, 2),), ((0, 1),), ((0, 2),))
-
-
-@known.probe()
-def ragged_two_prompts(program):
-    return run(program, QWEN3, 3, ((0, 3), (1, 2)))
-
-
-@known.probe()
-def ragged_late(program):
-    return run(program, QWEN3, 4, *LATE)
-
-
-@known.probe()
-def ragged_all_scored(program):
-    return run(program, QWEN25, 5, *LATE, scored="all")
-
-
-@known.probe()
-def ragged_end_scored(program):
-    """Some chunks have no row; the last call's all have one, or it has none at all."""
-    return run(program, QWEN3, 6, *LATE, scored="end")
-
-
-@known.probe()
-def ragged_one_layer(program):
-    return run(program, QWEN3, 7, *LATE, num_hidden_layers=1)
-
-
-@known.probe()
-def ragged_three_layers(program):
-    return run(program, QWEN25, 8, ((0, 2), (1, 1)), ((0, 1), (1, 1)), num_hidden_layers=3)
-
-
-@known.probe()
-def ragged_tied(program):
-    return run(program, QWEN25, 9, *LATE, tie_word_embeddings=True)
+known.probe_table(
+    one_prompt=lambda program: run(program, QWEN3, 1, ((0, 5),)),
+    one_in_parts=lambda program: run(program, QWEN3, 2, ((0, 2),), ((0, 1),), ((0, 2),)),
+    two_prompts=lambda program: run(program, QWEN3, 3, ((0, 3), (1, 2))),
+    late=lambda program: run(program, QWEN3, 4, *LATE),
+    all_scored=lambda program: run(program, QWEN25, 5, *LATE, scored="all"),
+    # Some chunks have no row; the last call's all have one, or it has none at all.
+    end_scored=lambda program: run(program, QWEN3, 6, *LATE, scored="end"),
+    one_layer=lambda program: run(program, QWEN3, 7, *LATE, num_hidden_layers=1),
+    three_layers=lambda program: run(program, QWEN25, 8, ((0, 2), (1, 1)), ((0, 1), (1, 1)), num_hidden_layers=3),
+    tied=lambda program: run(program, QWEN25, 9, *LATE, tie_word_embeddings=True),
+)
 
 
 @known.probe()
@@ -83,9 +51,10 @@ def ragged_with_a_head_left_over(program):
     return run(program, QWEN3, 10, ((0, 2),), tie_word_embeddings=True, extra=extra)
 
 
-@known.probe(mx.float16)
-def ragged_half(program):
-    return run(program, QWEN3, 11, ((0, 2), (1, 3)), ((1, 1), (0, 1)), dtype=mx.float16)
+known.probe_table(
+    mx.float16,
+    half=lambda program: run(program, QWEN3, 11, ((0, 2), (1, 3)), ((1, 1), (0, 1)), dtype=mx.float16),
+)
 
 
 @known.probe()
@@ -219,37 +188,25 @@ known.change(
 )
 known.change(
     "first-rows-scored",
-    (
-        "mx.array(rows or [0])",
-        "mx.arange(max(1, len(rows)))",
-    ),
+    ("mx.array(rows or [0])", "mx.arange(max(1, len(rows)))"),
     fact="the first rows are scored, as many as are asked for",
     question="Two requests bring three tokens each. Which of the six rows say what comes next?",
 )
 known.change(
     "last-rows-scored",
-    (
-        "mx.array(rows or [0])",
-        "mx.arange(len(tokens) - max(1, len(rows)), len(tokens))",
-    ),
+    ("mx.array(rows or [0])", "mx.arange(len(tokens) - max(1, len(rows)), len(tokens))"),
     fact="the last rows are scored, as many as are asked for",
     question="Two requests bring three tokens each. Which of the six rows say what comes next?",
 )
 known.change(
     "row-before",
-    (
-        "mx.array(rows or [0])",
-        "mx.array([max(0, row - 1) for row in rows] or [0])",
-    ),
+    ("mx.array(rows or [0])", "mx.array([max(0, row - 1) for row in rows] or [0])"),
     fact="the row before the one that is asked for is scored",
     question="Which row of a chunk says what follows its last token?",
 )
 known.change(
     "every-row-scored",
-    (
-        "self.head(self.norm(x[mx.array(rows or [0])]))[: len(rows)]",
-        "self.head(self.norm(x))",
-    ),
+    ("self.head(self.norm(x[mx.array(rows or [0])]))[: len(rows)]", "self.head(self.norm(x))"),
     fact="every token is scored, whoever is asked for",
     question="How many rows should there be for a prompt of 100 tokens and three requests that write?",
 )
@@ -277,10 +234,7 @@ known.change(
 )
 known.change(
     "no-final-norm",
-    (
-        "self.norm(x[mx.array(rows or [0])])",
-        "x[mx.array(rows or [0])]",
-    ),
+    ("self.norm(x[mx.array(rows or [0])])", "x[mx.array(rows or [0])]"),
     fact="the final norm is left out",
     question="Which weight of the model is still unused?",
 )

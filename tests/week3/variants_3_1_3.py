@@ -33,26 +33,6 @@ def run(program, seed, *rows, dtype=mx.float32, size=29, shift=0.0):
 
 
 @known.probe()
-def rows_greedy(program):
-    return run(program, 1, ({}, 2, 0, True), ({}, 3, 4, True), ({}, 1, 1, True))
-
-
-@known.probe()
-def rows_one(program):
-    return run(program, 2, ({}, 2, 3, True))
-
-
-@known.probe()
-def rows_some_unscored(program):
-    return run(program, 3, ({}, 2, 0, True), ({}, 5, 0, False), ({}, 3, 4, True), ({}, 4, 0, False), ({}, 1, 1, True))
-
-
-@known.probe()
-def rows_none_scored(program):
-    return run(program, 4, ({}, 2, 0, False), ({"temp": 1.0, "seed": 3}, 5, 0, False))
-
-
-@known.probe()
 def rows_penalized(program):
     """The penalty is so large that a used token is never taken; the second row has none."""
     rows = [({"repetition_penalty": 50.0}, 8, 6, True), ({}, 8, 6, True), ({"repetition_penalty": 1.4}, 0, 14, True)]
@@ -74,12 +54,6 @@ def rows_drawn(program):
 
 
 @known.probe()
-def rows_alike(program):
-    """The same seed and the same place: the same noise."""
-    return run(program, 9, *[({"temp": 9.0, "seed": 5}, 2, 3, True)] * 6)
-
-
-@known.probe()
 def rows_mixed(program):
     """Some draw, some do not, and each in its own way."""
     params = [
@@ -93,10 +67,18 @@ def rows_mixed(program):
     return tuple(each for seed in (10, 11, 12) for each in run(program, seed, *[(each, 3, 2, True) for each in params]))
 
 
-@known.probe()
-def rows_unseeded(program):
-    """MLX's global state decides."""
-    return run(program, 13, *[({"temp": 4.0}, 2, 3, True)] * 6)
+known.probe_table(
+    greedy=lambda program: run(program, 1, ({}, 2, 0, True), ({}, 3, 4, True), ({}, 1, 1, True)),
+    one=lambda program: run(program, 2, ({}, 2, 3, True)),
+    some_unscored=lambda program: run(
+        program, 3, ({}, 2, 0, True), ({}, 5, 0, False), ({}, 3, 4, True), ({}, 4, 0, False), ({}, 1, 1, True)
+    ),
+    none_scored=lambda program: run(program, 4, ({}, 2, 0, False), ({"temp": 1.0, "seed": 3}, 5, 0, False)),
+    # The same seed and the same place: the same noise.
+    alike=lambda program: run(program, 9, *[({"temp": 9.0, "seed": 5}, 2, 3, True)] * 6),
+    # MLX's global state decides.
+    unseeded=lambda program: run(program, 13, *[({"temp": 4.0}, 2, 3, True)] * 6),
+)
 
 
 @known.probe()

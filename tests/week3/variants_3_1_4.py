@@ -20,82 +20,33 @@ def letters(text):
 
 
 @known.probe()
-def stop_never(program):
-    return run(program, ["That", " is", " a", " dog"], "cat")
-
-
-@known.probe()
-def stop_none(program):
-    return run(program, ["That", " is"])
-
-
-@known.probe()
-def stop_in_one_piece(program):
-    return run(program, ["That is", " a blue dog", " and a cat"], "blue")
-
-
-@known.probe()
-def stop_at_the_start_of_a_piece(program):
-    return run(program, ["That is", "\nUser", " asks"], "\nUser")
-
-
-@known.probe()
-def stop_across_pieces(program):
-    return run(program, ["That is", " a b", "lu", "e dog"], "a blue")
-
-
-@known.probe()
-def stop_letter_by_letter(program):
-    return run(program, letters("a\nUsual\nUse\nUser: b"), "\nUser:")
-
-
-@known.probe()
-def stop_begun(program):
-    """The text ends within what could be a stop string; the last character comes with the end."""
-    return run(program, ["one tw", "o th"], "three", tail="r"), run(program, ["one t"], "three")
-
-
-@known.probe()
-def stop_complete_at_the_end(program):
-    return run(program, ["one th", "re"], "three", tail="e")
-
-
-@known.probe()
-def stop_single_letter(program):
-    return run(program, ["ab", "cd", "ef"], "d"), run(program, letters("abd"), "d")
-
-
-@known.probe()
-def stop_repeats(program):
-    """What was begun begins once more within itself."""
-    return run(program, letters("aaaab"), "aab"), run(program, letters("ababac"), "abac")
-
-
-@known.probe()
-def stop_one_a_prefix(program):
-    return run(program, ["x ab", "cd"], "abc", "ab"), run(program, ["x abcd"], "abc", "ab")
-
-
-@known.probe()
 def stop_overlapping(program):
     """The first to begin is not the first to be complete."""
     parts = ["xabcd"], letters("xabcd"), ["xab", "cd"]
     return tuple(run(program, each, "abcd", "bc") for each in parts)
 
 
-@known.probe()
-def stop_same_end(program):
-    return run(program, ["xabc"], "c", "abc", "bc"), run(program, ["xabc"], "bc", "c")
-
-
-@known.probe()
-def stop_later_in_the_list(program):
-    return run(program, ["one two three"], "three", "two"), run(program, ["one two three"], "two", "three")
-
-
-@known.probe()
-def stop_two_begun(program):
-    return run(program, letters("xabz"), "abc", "b!"), run(program, letters("xabz"), "b!", "abc")
+known.probe_table(
+    never=lambda program: run(program, ["That", " is", " a", " dog"], "cat"),
+    none=lambda program: run(program, ["That", " is"]),
+    in_one_piece=lambda program: run(program, ["That is", " a blue dog", " and a cat"], "blue"),
+    at_the_start_of_a_piece=lambda program: run(program, ["That is", "\nUser", " asks"], "\nUser"),
+    across_pieces=lambda program: run(program, ["That is", " a b", "lu", "e dog"], "a blue"),
+    letter_by_letter=lambda program: run(program, letters("a\nUsual\nUse\nUser: b"), "\nUser:"),
+    # The text ends within what could be a stop string; the last character comes with the end.
+    begun=lambda program: (run(program, ["one tw", "o th"], "three", tail="r"), run(program, ["one t"], "three")),
+    complete_at_the_end=lambda program: run(program, ["one th", "re"], "three", tail="e"),
+    single_letter=lambda program: (run(program, ["ab", "cd", "ef"], "d"), run(program, letters("abd"), "d")),
+    # What was begun begins once more within itself.
+    repeats=lambda program: (run(program, letters("aaaab"), "aab"), run(program, letters("ababac"), "abac")),
+    one_a_prefix=lambda program: (run(program, ["x ab", "cd"], "abc", "ab"), run(program, ["x abcd"], "abc", "ab")),
+    same_end=lambda program: (run(program, ["xabc"], "c", "abc", "bc"), run(program, ["xabc"], "bc", "c")),
+    later_in_the_list=lambda program: (
+        run(program, ["one two three"], "three", "two"),
+        run(program, ["one two three"], "two", "three"),
+    ),
+    two_begun=lambda program: (run(program, letters("xabz"), "abc", "b!"), run(program, letters("xabz"), "b!", "abc")),
+)
 
 
 @known.probe()
@@ -215,10 +166,7 @@ known.change(
 )
 known.change(
     "tail-not-searched",
-    (
-        "shown = self._show(self._detokenizer.finish())",
-        'self._held += self._detokenizer.finish()\nshown = ""',
-    ),
+    ("shown = self._show(self._detokenizer.finish())", 'self._held += self._detokenizer.finish()\nshown = ""'),
     fact="no stop string is looked for in what comes at the end",
     question="May the last character make a stop string complete?",
 )
@@ -230,10 +178,7 @@ known.change(
 )
 known.change(
     "rest-flushed",
-    (
-        'self._held = ""',
-        "self._held = text[end:]",
-    ),
+    ('self._held = ""', "self._held = text[end:]"),
     (
         """
         if self.found:
@@ -350,10 +295,7 @@ known.change(
         type(self)._held = ""
         """,
     ),
-    (
-        "self._held = text[end:]",
-        "type(self)._held = text[end:]",
-    ),
+    ("self._held = text[end:]", "type(self)._held = text[end:]"),
     fact="what is held back is shared by all texts",
     question="Is your buffer an attribute of the object, or of the class?",
 )

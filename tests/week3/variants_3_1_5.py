@@ -34,64 +34,6 @@ def simple(*lengths, prompt=2, **options):
 
 
 @known.probe()
-def step_nobody(program):
-    return run(program, [], 2)
-
-
-@known.probe()
-def step_one(program):
-    return run(program, simple(3), 5)
-
-
-@known.probe()
-def step_one_token(program):
-    return run(program, simple(1, 2), 3)
-
-
-@known.probe()
-def step_five_in_three_slots(program):
-    return run(program, simple(4, 1, 2, 3, 1), 8)
-
-
-@known.probe()
-def step_one_slot(program):
-    return run(program, simple(2, 2), 5, slots=1)
-
-
-@known.probe()
-def step_static(program):
-    return run(program, simple(4, 1, 2, 3, 1), 9, static=True)
-
-
-@known.probe()
-def step_late(program):
-    return run(program, simple(4, 2, 2), 6, late=[(1, 1), (2, 3)])
-
-
-@known.probe()
-def step_little_memory(program):
-    """Three slots, and memory for two."""
-    return run(program, simple(3, 2, 2, 1), 7, room=2)
-
-
-@known.probe()
-def step_little_memory_for_many(program):
-    """Three wait for several steps, in which memory has no room."""
-    return run(program, simple(3, 4, 2, 2, 1), 9, room=2)
-
-
-@known.probe()
-def step_eos(program):
-    """The tokens count up from the prompt's, and 9 or 6 ends a text."""
-    return run(program, simple(9, 9, 9, prompt=1, eos_ids=(9, 6)), 7, follow=count_up)
-
-
-@known.probe()
-def step_eos_at_once(program):
-    return run(program, [Request([8], 5, eos_ids=(9,)), Request([7], 5, eos_ids=(9,))], 3, follow=count_up)
-
-
-@known.probe()
 def step_stop(program):
     told = [[], []]
 
@@ -104,12 +46,6 @@ def step_stop(program):
 
     requests = [Request([3], 9, stop=stops(0), eos_ids=(8,)), Request([6], 9, stop=stops(1), eos_ids=(8,))]
     return run(program, requests, 5, follow=count_up), mx.array([*told[0], -1, *told[1]])
-
-
-@known.probe()
-def step_stop_with_the_last(program):
-    """What stops it is the token that is the last one anyway."""
-    return run(program, [Request([3], 2, stop=lambda token: token == 5)], 3, follow=count_up)
 
 
 @known.probe()
@@ -131,28 +67,13 @@ def in_parts(running, budget):
     return [next_chunk(one, min(2, one.unread)) for one in reversed(running)]
 
 
-@known.probe()
-def step_in_parts(program):
-    return run(program, [Request([3, 4, 5, 6, 7], 2), Request([3], 3), Request([2, 2, 2], 1)], 6, plan=in_parts)
-
-
 def nobody(running, budget):
     return []
-
-
-@known.probe()
-def step_without_a_plan(program):
-    return run(program, simple(2, 2), 2, plan=nobody)
 
 
 def budgeted(running, budget):
     """As many requests as the budget says."""
     return whole_prompts(running[:budget], budget)
-
-
-@known.probe()
-def step_budget(program):
-    return run(program, simple(2, 2, 2), 5, plan=budgeted, budget=2)
 
 
 class Last(FirstComeFirstServed):
@@ -191,17 +112,6 @@ def step_error_charged(program):
     return run(program, simple(3, 3), 6, fails=(1, 3), waiting=queue), mx.array(queue.charged)
 
 
-@known.probe()
-def step_error(program):
-    """The second call of the model fails, half way."""
-    return run(program, simple(3, 3), 6, fails=(2,))
-
-
-@known.probe()
-def step_error_at_first(program):
-    return run(program, simple(2, 2), 5, fails=(1,), late=[(1, 1)])
-
-
 def fails_once():
     calls = []
 
@@ -212,11 +122,6 @@ def fails_once():
         return greedy(logits, chunks)
 
     return choose
-
-
-@known.probe()
-def step_choice_fails(program):
-    return run(program, simple(3, 3), 6, choose=fails_once())
 
 
 def guesses(running, budget):
@@ -232,12 +137,6 @@ def first_guess_right(logits, chunks):
 
 def five(text):
     return 5
-
-
-@known.probe()
-def step_guesses(program):
-    """Three tokens are scored, of which one is taken of the first request, two of the second, three of the third."""
-    return run(program, simple(4, 4, 9), 4, follow=five, plan=guesses, choose=first_guess_right)
 
 
 @known.probe()
@@ -287,19 +186,44 @@ def short_of_room(program, places, plan):
     return mx.array([*found, *ends_of(requests, scheduler)])
 
 
-@known.probe()
-def step_no_room(program):
-    return short_of_room(program, 6, whole_prompts)
-
-
-@known.probe()
-def step_no_room_for_itself(program):
-    return short_of_room(program, 7, whole_prompts)
-
-
-@known.probe()
-def step_no_room_after_the_youngest(program):
-    return short_of_room(program, 7, lambda running, budget: whole_prompts(running[::-1], budget))
+known.probe_table(
+    nobody=lambda program: run(program, [], 2),
+    one=lambda program: run(program, simple(3), 5),
+    one_token=lambda program: run(program, simple(1, 2), 3),
+    five_in_three_slots=lambda program: run(program, simple(4, 1, 2, 3, 1), 8),
+    one_slot=lambda program: run(program, simple(2, 2), 5, slots=1),
+    static=lambda program: run(program, simple(4, 1, 2, 3, 1), 9, static=True),
+    late=lambda program: run(program, simple(4, 2, 2), 6, late=[(1, 1), (2, 3)]),
+    # Three slots, and memory for two.
+    little_memory=lambda program: run(program, simple(3, 2, 2, 1), 7, room=2),
+    # Three wait for several steps, in which memory has no room.
+    little_memory_for_many=lambda program: run(program, simple(3, 4, 2, 2, 1), 9, room=2),
+    # The tokens count up from the prompt's, and 9 or 6 ends a text.
+    eos=lambda program: run(program, simple(9, 9, 9, prompt=1, eos_ids=(9, 6)), 7, follow=count_up),
+    eos_at_once=lambda program: run(
+        program, [Request([8], 5, eos_ids=(9,)), Request([7], 5, eos_ids=(9,))], 3, follow=count_up
+    ),
+    # What stops it is the token that is the last one anyway.
+    stop_with_the_last=lambda program: run(
+        program, [Request([3], 2, stop=lambda token: token == 5)], 3, follow=count_up
+    ),
+    in_parts=lambda program: run(
+        program, [Request([3, 4, 5, 6, 7], 2), Request([3], 3), Request([2, 2, 2], 1)], 6, plan=in_parts
+    ),
+    without_a_plan=lambda program: run(program, simple(2, 2), 2, plan=nobody),
+    budget=lambda program: run(program, simple(2, 2, 2), 5, plan=budgeted, budget=2),
+    # The second call of the model fails, half way.
+    error=lambda program: run(program, simple(3, 3), 6, fails=(2,)),
+    error_at_first=lambda program: run(program, simple(2, 2), 5, fails=(1,), late=[(1, 1)]),
+    choice_fails=lambda program: run(program, simple(3, 3), 6, choose=fails_once()),
+    # Three tokens are scored, of which one is taken of the first request, two of the second, three of the third.
+    guesses=lambda program: run(program, simple(4, 4, 9), 4, follow=five, plan=guesses, choose=first_guess_right),
+    no_room=lambda program: short_of_room(program, 6, whole_prompts),
+    no_room_for_itself=lambda program: short_of_room(program, 7, whole_prompts),
+    no_room_after_the_youngest=lambda program: short_of_room(
+        program, 7, lambda running, budget: whole_prompts(running[::-1], budget)
+    ),
+)
 
 
 @known.sized("128 requests of 1 to 8 tokens, in 8 slots, with a model that says always the same")
@@ -777,10 +701,7 @@ known.change(
 )
 known.change(
     "leaves-at-the-next-step",
-    (
-        "self._leave(request, reason)",
-        "request.finished = reason",
-    ),
+    ("self._leave(request, reason)", "request.finished = reason"),
     (
         "step, closed = Step(), self.static and bool(self.running)",
         """
@@ -804,10 +725,7 @@ known.change(
         pass
         """,
     ),
-    (
-        "if request.finished or token",
-        "if token",
-    ),
+    ("if request.finished or token", "if token"),
     fact="who is cancelled while the step runs goes on as if nothing had been",
     question="`stop` is code of somebody else. What may it do to the scheduler?",
 )

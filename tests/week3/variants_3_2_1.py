@@ -25,76 +25,6 @@ def run(program, lengths, most, budget, slots):
 
 
 @known.probe()
-def chunked_prompts(program):
-    return planned(program, [(10, 0, 0), (4, 0, 0), (7, 0, 0)], 16)
-
-
-@known.probe()
-def chunked_long_prompt(program):
-    return planned(program, [(40, 0, 0), (4, 0, 0)], 8)
-
-
-@known.probe()
-def chunked_rest(program):
-    return planned(program, [(10, 0, 6), (9, 0, 0)], 8)
-
-
-@known.probe()
-def chunked_all_fits(program):
-    return planned(program, [(5, 0, 0), (3, 0, 1), WRITERS[0]], 64)
-
-
-@known.probe()
-def chunked_writers(program):
-    return planned(program, WRITERS, 16)
-
-
-@known.probe()
-def chunked_no_room_for_prompts(program):
-    return planned(program, [*WRITERS, (9, 0, 0)], 3)
-
-
-@known.probe()
-def chunked_writers_first(program):
-    return planned(program, [(40, 0, 0), *WRITERS], 8)
-
-
-@known.probe()
-def chunked_between(program):
-    return planned(program, [(6, 0, 0), WRITERS[0], (40, 0, 3), WRITERS[1], (5, 0, 0)], 12)
-
-
-@known.probe()
-def chunked_one_token_of_a_prompt(program):
-    return planned(program, [(40, 0, 0), (1, 0, 0), (9, 0, 8), WRITERS[0]], 8)
-
-
-@known.probe()
-def chunked_preempted(program):
-    return planned(program, [WRITERS[0], (6, 5, 0), (6, 0, 0)], 8)
-
-
-@known.probe()
-def chunked_more_writers(program):
-    return planned(program, [(5, 4, 8), (3, 2, 4), (9, 0, 0), (2, 7, 8), (3, 2, 4)], 2)
-
-
-@known.probe()
-def chunked_more_writers_of_equals(program):
-    return planned(program, [(5, 3, 7), (3, 3, 5), (9, 3, 11)], 2)
-
-
-@known.probe()
-def chunked_budget_of_one(program):
-    return planned(program, [(5, 0, 0), WRITERS[0]], 1)
-
-
-@known.probe()
-def chunked_nobody(program):
-    return mx.array(len(program([], 4)))
-
-
-@known.probe()
 def chunked_refuses(program):
     found = []
     for budget in (0, -2):
@@ -106,14 +36,24 @@ def chunked_refuses(program):
     return mx.array(found)
 
 
-@known.probe()
-def chunked_to_the_end(program):
-    return run(program, (1, 30, 4, 9), (5, 2, 3, 3), 6, 3)
-
-
-@known.probe()
-def chunked_to_the_end_by_one(program):
-    return run(program, (3, 2), (2, 2), 1, 2)
+known.probe_table(
+    prompts=lambda program: planned(program, [(10, 0, 0), (4, 0, 0), (7, 0, 0)], 16),
+    long_prompt=lambda program: planned(program, [(40, 0, 0), (4, 0, 0)], 8),
+    rest=lambda program: planned(program, [(10, 0, 6), (9, 0, 0)], 8),
+    all_fits=lambda program: planned(program, [(5, 0, 0), (3, 0, 1), WRITERS[0]], 64),
+    writers=lambda program: planned(program, WRITERS, 16),
+    no_room_for_prompts=lambda program: planned(program, [*WRITERS, (9, 0, 0)], 3),
+    writers_first=lambda program: planned(program, [(40, 0, 0), *WRITERS], 8),
+    between=lambda program: planned(program, [(6, 0, 0), WRITERS[0], (40, 0, 3), WRITERS[1], (5, 0, 0)], 12),
+    one_token_of_a_prompt=lambda program: planned(program, [(40, 0, 0), (1, 0, 0), (9, 0, 8), WRITERS[0]], 8),
+    preempted=lambda program: planned(program, [WRITERS[0], (6, 5, 0), (6, 0, 0)], 8),
+    more_writers=lambda program: planned(program, [(5, 4, 8), (3, 2, 4), (9, 0, 0), (2, 7, 8), (3, 2, 4)], 2),
+    more_writers_of_equals=lambda program: planned(program, [(5, 3, 7), (3, 3, 5), (9, 3, 11)], 2),
+    budget_of_one=lambda program: planned(program, [(5, 0, 0), WRITERS[0]], 1),
+    nobody=lambda program: mx.array(len(program([], 4))),
+    to_the_end=lambda program: run(program, (1, 30, 4, 9), (5, 2, 3, 3), 6, 3),
+    to_the_end_by_one=lambda program: run(program, (3, 2), (2, 2), 1, 2),
+)
 
 
 @known.probe()

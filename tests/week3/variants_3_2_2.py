@@ -28,49 +28,12 @@ def played(program, *lines):
 
 
 @known.probe()
-def fair_greedy(program):
-    return played(program, *[ANN] * 6, BOB, *[IN] * 8)
-
-
-@known.probe()
-def fair_one_user(program):
-    return played(program, *[ANN] * 3, *[IN] * 3)
-
-
-@known.probe()
-def fair_ties(program):
-    return played(program, BOB, ANN, BOB, IN, IN, IN)
-
-
-@known.probe()
 def fair_long_and_short(program):
     return played(
         program, *[("come", "ann", 8)] * 3, *[("come", "bob", 2)] * 6, IN, ("read", 0, 8), ("finish", 0), IN,
         ("read", 3, 2), ("finish", 3), IN, ("read", 4, 2), ("read", 4, 1), ("finish", 4), IN, ("read", 5, 2),
         ("finish", 5), IN, IN, IN,
     )  # fmt: skip
-
-
-@known.probe()
-def fair_claims(program):
-    return played(program, *[("come", "ann", 5)] * 3, *[("come", "bob", 2)] * 4, *[IN] * 7)
-
-
-@known.probe()
-def fair_half_read(program):
-    return played(program, *[("come", "ann", 8)] * 2, *[("come", "bob", 3)] * 4, IN, ("read", 0, 4), *[IN] * 5)
-
-
-@known.probe()
-def fair_finished(program):
-    return played(
-        program, *[("come", "ann", 8)] * 2, *[("come", "bob", 2)] * 2, IN, ("read", 0, 1), ("finish", 0), IN, IN, IN
-    )
-
-
-@known.probe()
-def fair_new_user(program):
-    return played(program, *[ANN] * 4, IN, ("read", 0, 4), ("finish", 0), *[("come", "bob", 3)] * 3, *[IN] * 6)
 
 
 @known.probe()
@@ -114,36 +77,11 @@ def fair_last_of_two(program):
 
 
 @known.probe()
-def fair_put_back(program):
-    return played(program, *[ANN] * 3, IN, ("read", 0, 4), ("put back", 0), IN, IN, IN)
-
-
-@known.probe()
-def fair_put_back_unread(program):
-    return played(program, *[ANN] * 2, *[BOB] * 2, IN, ("put back", 0), *[IN] * 4)
-
-
-@known.probe()
-def fair_put_back_last(program):
-    return played(program, ANN, BOB, BOB, IN, ("read", 0, 2), ("put back", 0), IN, IN, IN)
-
-
-@known.probe()
 def fair_put_back_poor(program):
     return played(
         program, *[("come", "ann", 9)] * 2, ("come", "bob", 2), IN, IN, ("read", 0, 9), ("read", 2, 1), ("put back", 2),
         ("come", "bob", 2), IN, IN, IN,
     )  # fmt: skip
-
-
-@known.probe()
-def fair_cancelled(program):
-    return played(program, *[ANN] * 3, ("cancel", 1), *[IN] * 3)
-
-
-@known.probe()
-def fair_cancelled_unread(program):
-    return played(program, *[("come", "ann", 9)] * 2, *[("come", "bob", 2)] * 2, ("cancel", 0), *[IN] * 3)
 
 
 @known.probe()
@@ -153,11 +91,6 @@ def fair_somebody_long_ago(program):
         program, ("come", "cleo", 1), IN, ("read", 0, 1), ("finish", 0), *[("come", "ann", 8)] * 3, IN, ("read", 1, 8),
         ("finish", 1), *[("come", "bob", 3)] * 4, *[IN] * 6,
     )  # fmt: skip
-
-
-@known.probe()
-def fair_new_while_one_is_let_in(program):
-    return played(program, *[("come", "ann", 8)] * 3, IN, *[("come", "bob", 3)] * 4, *[IN] * 6)
 
 
 @known.probe()
@@ -178,10 +111,33 @@ def fair_back_to_an_empty_queue(program):
     )  # fmt: skip
 
 
-@known.probe()
-def fair_written_and_unread(program):
-    """Ann's first has read its prompt and written a token: that is still to be read, and claimed."""
-    return played(program, ANN, ANN, IN, ("read", 0, 4), BOB, IN, IN)
+known.probe_table(
+    greedy=lambda program: played(program, *[ANN] * 6, BOB, *[IN] * 8),
+    one_user=lambda program: played(program, *[ANN] * 3, *[IN] * 3),
+    ties=lambda program: played(program, BOB, ANN, BOB, IN, IN, IN),
+    claims=lambda program: played(program, *[("come", "ann", 5)] * 3, *[("come", "bob", 2)] * 4, *[IN] * 7),
+    half_read=lambda program: played(
+        program, *[("come", "ann", 8)] * 2, *[("come", "bob", 3)] * 4, IN, ("read", 0, 4), *[IN] * 5
+    ),
+    finished=lambda program: played(
+        program, *[("come", "ann", 8)] * 2, *[("come", "bob", 2)] * 2, IN, ("read", 0, 1), ("finish", 0), IN, IN, IN
+    ),
+    new_user=lambda program: played(
+        program, *[ANN] * 4, IN, ("read", 0, 4), ("finish", 0), *[("come", "bob", 3)] * 3, *[IN] * 6
+    ),
+    put_back=lambda program: played(program, *[ANN] * 3, IN, ("read", 0, 4), ("put back", 0), IN, IN, IN),
+    put_back_unread=lambda program: played(program, *[ANN] * 2, *[BOB] * 2, IN, ("put back", 0), *[IN] * 4),
+    put_back_last=lambda program: played(program, ANN, BOB, BOB, IN, ("read", 0, 2), ("put back", 0), IN, IN, IN),
+    cancelled=lambda program: played(program, *[ANN] * 3, ("cancel", 1), *[IN] * 3),
+    cancelled_unread=lambda program: played(
+        program, *[("come", "ann", 9)] * 2, *[("come", "bob", 2)] * 2, ("cancel", 0), *[IN] * 3
+    ),
+    new_while_one_is_let_in=lambda program: played(
+        program, *[("come", "ann", 8)] * 3, IN, *[("come", "bob", 3)] * 4, *[IN] * 6
+    ),
+    # Ann's first has read its prompt and written a token: that is still to be read, and claimed.
+    written_and_unread=lambda program: played(program, ANN, ANN, IN, ("read", 0, 4), BOB, IN, IN),
+)
 
 
 @known.probe()
@@ -312,10 +268,7 @@ known.change(
 )
 known.change(
     "lifted-to-the-lowest-if-empty",
-    (
-        LEAST,
-        "min((self.counters[one] for one in self._waiting), default=min(self.counters.values(), default=0))",
-    ),
+    (LEAST, "min((self.counters[one] for one in self._waiting), default=min(self.counters.values(), default=0))"),
     fact="a user who comes while nobody waits is lifted to the lowest counter of all who were ever here",
     question="Somebody had three tokens last week, and nobody waits now. Where does a new user begin?",
 )

@@ -29,76 +29,32 @@ def percentiles(program, numbers, *percents):
     return mx.array([program.percentile(given, percent) for percent in percents]), mx.array(given)
 
 
-@known.probe()
-def latency_three_tokens(program):
-    return added(program, (10.0, 12.0, 13.0, 14.0, 18.0))
-
-
-@known.probe()
-def latency_began_at_once(program):
-    return added(program, (3.0, 3.0, 5.0, 6.0, 8.0, 14.0))
-
-
-@known.probe()
-def latency_one_token(program):
-    return added(program, (10.0, 12.0, 13.0))
-
-
-@known.probe()
-def latency_no_token(program):
-    return added(program, (10.0, 12.0), (3.0, 4.0, 5.0, 7.0))
-
-
-@known.probe()
-def latency_none(program):
-    return added(program)
-
-
-@known.probe()
-def latency_two_of_many_tokens(program):
-    """Whether the mean of all gaps is taken, or that of each request."""
-    return added(program, (0.0, 0.0, *map(float, range(1, 31))), (0.0, 1.0, 2.0, 9.0), (5.0, 5.0, 6.0, 9.0))
-
-
-@known.probe()
-def latency_in_no_order(program):
-    return added(program, (7.0, 8.0, 9.0, 11.0, 12.0), (1.0, 4.0, 20.0, 21.0), (2.0, 2.0, 2.5, 9.0))
-
-
-@known.probe()
-def latency_many(program):
-    return added(program, *((float(i), i + 0.5, i + 1.0 + (i * 7 % 40) / 8, i + 30.0 + i % 3) for i in range(40)))
-
-
-@known.probe()
-def latency_two_hundred(program):
-    """Of so many, p99 is not the largest."""
-    return added(program, *((0.0, 0.0, i / 8, i / 8 + (i * 37 % 200)) for i in range(200)))
-
-
-@known.probe()
-def latency_small_lists(program):
-    return percentiles(program, [4.0, 3.0, 1.0, 2.0], 1, 25, 26, 50, 51, 75, 76, 100)
-
-
-@known.probe()
-def latency_equal_numbers(program):
-    return percentiles(program, [2.0, 9.0, 2.0, 2.0], 25, 50, 75, 76)
-
-
-@known.probe()
-def latency_one_number(program):
-    return percentiles(program, [4.0], 1, 50, 100)
-
-
-@known.probe()
-def latency_hundred(program):
-    return percentiles(program, [float(i) for i in range(100)], 7, 29, 50, 95, 99)
-
-
-@known.probe()
-def latency_thirty_seven(program):
-    return percentiles(program, np.random.default_rng(3).permutation(37).astype(float).tolist(), 5, 50, 95, 99)
+known.probe_table(
+    three_tokens=lambda program: added(program, (10.0, 12.0, 13.0, 14.0, 18.0)),
+    began_at_once=lambda program: added(program, (3.0, 3.0, 5.0, 6.0, 8.0, 14.0)),
+    one_token=lambda program: added(program, (10.0, 12.0, 13.0)),
+    no_token=lambda program: added(program, (10.0, 12.0), (3.0, 4.0, 5.0, 7.0)),
+    none=lambda program: added(program),
+    # Whether the mean of all gaps is taken, or that of each request.
+    two_of_many_tokens=lambda program: added(
+        program, (0.0, 0.0, *map(float, range(1, 31))), (0.0, 1.0, 2.0, 9.0), (5.0, 5.0, 6.0, 9.0)
+    ),
+    in_no_order=lambda program: added(
+        program, (7.0, 8.0, 9.0, 11.0, 12.0), (1.0, 4.0, 20.0, 21.0), (2.0, 2.0, 2.5, 9.0)
+    ),
+    many=lambda program: added(
+        program, *((float(i), i + 0.5, i + 1.0 + (i * 7 % 40) / 8, i + 30.0 + i % 3) for i in range(40))
+    ),
+    # Of so many, p99 is not the largest.
+    two_hundred=lambda program: added(program, *((0.0, 0.0, i / 8, i / 8 + (i * 37 % 200)) for i in range(200))),
+    small_lists=lambda program: percentiles(program, [4.0, 3.0, 1.0, 2.0], 1, 25, 26, 50, 51, 75, 76, 100),
+    equal_numbers=lambda program: percentiles(program, [2.0, 9.0, 2.0, 2.0], 25, 50, 75, 76),
+    one_number=lambda program: percentiles(program, [4.0], 1, 50, 100),
+    hundred=lambda program: percentiles(program, [float(i) for i in range(100)], 7, 29, 50, 95, 99),
+    thirty_seven=lambda program: percentiles(
+        program, np.random.default_rng(3).permutation(37).astype(float).tolist(), 5, 50, 95, 99
+    ),
+)
 
 
 @known.probe()
@@ -186,10 +142,7 @@ known.change(
 )
 known.change(
     "no-token-is-zero",
-    (
-        "self.ttft.append(times.tokens[0] - times.came)",
-        "pass",
-    ),
+    ("self.ttft.append(times.tokens[0] - times.came)", "pass"),
     (
         "if times.tokens:",
         """

@@ -13,64 +13,30 @@ def played(program, pages, *script):
     return numbers(play_pool(program, pages, script))
 
 
-@known.probe()
-def pool_takes(program):
-    return played(program, 6, ("take", 2), ("take", 3), ("drop", [3]), ("drop", [0, 2]), ("take", 2), ("take", 2))
-
-
-@known.probe()
-def pool_refuses_too_many(program):
-    return played(program, 4, ("take", 5), ("take", 3), ("take", 2), ("take", 1), ("take", 1))
-
-
-@known.probe()
-def pool_shares(program):
-    return played(program, 4, ("take", 2), ("hold", [1]), ("drop", [1]), ("take", 1), ("drop", [1]), ("take", 1))
-
-
-@known.probe()
-def pool_counts_twice(program):
-    return played(program, 3, ("take", 2), ("hold", [1, 1]), ("drop", [1, 1]), ("drop", [1]))
-
-
-@known.probe()
-def pool_takes_none(program):
-    return played(program, 4, ("take", 1), ("take", 0), ("take", 2))
-
-
-@known.probe()
-def pool_drops_the_last_two_at_once(program):
-    return played(program, 3, ("take", 2), ("hold", [1]), ("drop", [1, 1]), ("take", 2))
-
-
-@known.probe()
-def pool_refuses_a_second_drop(program):
-    return played(program, 4, ("take", 3), ("drop", [1]), ("drop", [1]), ("take", 2))
-
-
-@known.probe()
-def pool_refuses_twice_in_a_list(program):
-    return played(program, 4, ("take", 3), ("drop", [2, 2]), ("take", 1))
-
-
-@known.probe()
-def pool_drops_all_or_nothing(program):
-    return played(program, 4, ("take", 2), ("drop", [0, 3]))
-
-
-@known.probe()
-def pool_refuses_to_share(program):
-    return played(program, 4, ("take", 2), ("hold", [3]), ("take", 2))
-
-
-@known.probe()
-def pool_shares_all_or_nothing(program):
-    return played(program, 4, ("take", 2), ("hold", [0, 3]))
-
-
-@known.probe()
-def pool_of_iterators(program):
-    return played(program, 4, ("take", 4), ("hold", (0, 1)), ("drop", (0, 1, 2)), ("drop", (1, 2)))
+known.probe_table(
+    takes=lambda program: played(
+        program, 6, ("take", 2), ("take", 3), ("drop", [3]), ("drop", [0, 2]), ("take", 2), ("take", 2)
+    ),
+    refuses_too_many=lambda program: played(
+        program, 4, ("take", 5), ("take", 3), ("take", 2), ("take", 1), ("take", 1)
+    ),
+    shares=lambda program: played(
+        program, 4, ("take", 2), ("hold", [1]), ("drop", [1]), ("take", 1), ("drop", [1]), ("take", 1)
+    ),
+    counts_twice=lambda program: played(program, 3, ("take", 2), ("hold", [1, 1]), ("drop", [1, 1]), ("drop", [1])),
+    takes_none=lambda program: played(program, 4, ("take", 1), ("take", 0), ("take", 2)),
+    drops_the_last_two_at_once=lambda program: played(
+        program, 3, ("take", 2), ("hold", [1]), ("drop", [1, 1]), ("take", 2)
+    ),
+    refuses_a_second_drop=lambda program: played(program, 4, ("take", 3), ("drop", [1]), ("drop", [1]), ("take", 2)),
+    refuses_twice_in_a_list=lambda program: played(program, 4, ("take", 3), ("drop", [2, 2]), ("take", 1)),
+    drops_all_or_nothing=lambda program: played(program, 4, ("take", 2), ("drop", [0, 3])),
+    refuses_to_share=lambda program: played(program, 4, ("take", 2), ("hold", [3]), ("take", 2)),
+    shares_all_or_nothing=lambda program: played(program, 4, ("take", 2), ("hold", [0, 3])),
+    of_iterators=lambda program: played(
+        program, 4, ("take", 4), ("hold", (0, 1)), ("drop", (0, 1, 2)), ("drop", (1, 2))
+    ),
+)
 
 
 @known.probe()

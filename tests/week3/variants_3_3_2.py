@@ -24,11 +24,6 @@ def sizes_of_a_token(program):
 
 
 @known.probe()
-def sizes_in_float32(program):
-    return counts(program(config(), 3).token_bytes, program(config(), 3, mx.float32).page_bytes)
-
-
-@known.probe()
 def sizes_of_another_head(program):
     found = program(config(head_dim=7, num_key_value_heads=2), 1, mx.bfloat16)
     return counts(found.token_bytes, found.page_bytes)
@@ -57,19 +52,14 @@ def sizes_of_waste(program):
     return counts(found.waste([5]), found.waste([5, 7, 1]), found.waste([]))
 
 
-@known.probe()
-def sizes_of_waste_in_full_pages(program):
-    return counts(program(config(), 4, mx.float16).waste([4, 8]), program(config(), 1, mx.float16).waste([3, 1]))
-
-
-@known.probe()
-def sizes_of_waste_of_no_tokens(program):
-    return counts(program(config(), 4, mx.float16).waste([0, 5]))
-
-
-@known.probe()
-def sizes_of_reserved_waste_of_nobody(program):
-    return counts(program(config(), 4, mx.float16).reserved_waste([], 9))
+known.probe_table(
+    in_float32=lambda program: counts(program(config(), 3).token_bytes, program(config(), 3, mx.float32).page_bytes),
+    of_waste_in_full_pages=lambda program: counts(
+        program(config(), 4, mx.float16).waste([4, 8]), program(config(), 1, mx.float16).waste([3, 1])
+    ),
+    of_waste_of_no_tokens=lambda program: counts(program(config(), 4, mx.float16).waste([0, 5])),
+    of_reserved_waste_of_nobody=lambda program: counts(program(config(), 4, mx.float16).reserved_waste([], 9)),
+)
 
 
 @known.probe()

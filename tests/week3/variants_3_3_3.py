@@ -26,82 +26,9 @@ def memory_one_request(program):
 
 
 @known.probe()
-def memory_full_page(program):
-    return played(program, 4, 3, *begun("a", 4), ("reserve", "a", 4), ("read", "a", 4), ("reserve", "a", 1))
-
-
-@known.probe()
-def memory_lets_in(program):
-    return played(program, 4, 7, *begun("a", 5), *begun("b", 7), *begun("c", 5), *begun("d", 1))
-
-
-@known.probe()
-def memory_alone(program):
-    return played(program, 3, 3, *begun("a", 8), ("reserve", "a", 8))
-
-
-@known.probe()
-def memory_begins_anew(program):
-    return played(program, 4, 5, *begun("a", 3, 6), ("reserve", "a", 9))
-
-
-@known.probe()
-def memory_begins_unread(program):
-    """One that has read, and was put back by somebody who has forgotten to say so."""
-    return played(program, 4, 5, *begun("a", 3), ("read", "a", 3), ("release", "a"), ("begin", "a"))
-
-
-@known.probe()
-def memory_refuses_and_changes_nothing(program):
-    return played(program, 4, 2, *begun("a", 5), ("request", "b", 3), ("read", "b", 2), ("begin", "b"))
-
-
-@known.probe()
-def memory_reserves(program):
-    return played(
-        program, 3, 9, *begun("a", 3), ("read", "a", 3), ("reserve", "a", 2), ("read", "a", 2), ("reserve", "a", 5)
-    )
-
-
-@known.probe()
 def memory_reserves_all_or_nothing(program):
     script = (*begun("a", 3), ("read", "a", 3), *begun("b", 3), ("read", "b", 3))
     return played(program, 2, 5, *script, ("reserve", "a", 4), ("reserve", "b", 1), ("reserve", "b", 2))
-
-
-@known.probe()
-def memory_reserves_twice(program):
-    return played(program, 2, 6, *begun("a", 3), ("reserve", "a", 5), ("reserve", "a", 5))
-
-
-@known.probe()
-def memory_shortens_within_a_page(program):
-    return played(program, 4, 6, *begun("a", 11), ("shorten", "a", 6), ("reserve", "a", 3))
-
-
-@known.probe()
-def memory_shortens_to_a_page(program):
-    return played(program, 4, 6, *begun("a", 11), ("shorten", "a", 4))
-
-
-@known.probe()
-def memory_shortens_to_all(program):
-    return played(program, 4, 6, *begun("a", 9), ("shorten", "a", 9), ("reserve", "a", 2))
-
-
-@known.probe()
-def memory_shortens_and_grows(program):
-    return played(program, 4, 6, *begun("a", 9), ("shorten", "a", 2), *begun("b", 3), ("reserve", "a", 9))
-
-
-@known.probe()
-def memory_releases(program):
-    return played(program, 4, 4, *begun("a", 5), ("release", "a"), *begun("b", 13))
-
-
-@known.probe()
-def memory_that_is_shared(program):
-    return played(program, 4, 4, *begun("a", 5), ("others_hold", "a"), ("release", "a"), ("others_take", 1))
 
 
 @known.probe()
@@ -110,9 +37,40 @@ def memory_checks(program):
     return played(program, 4, 3, *checks)
 
 
-@known.probe()
-def memory_checks_while_others_are_here(program):
-    return played(program, 4, 3, *begun("a", 9), ("check", 5, 7), ("check", 5, 8))
+known.probe_table(
+    full_page=lambda program: played(
+        program, 4, 3, *begun("a", 4), ("reserve", "a", 4), ("read", "a", 4), ("reserve", "a", 1)
+    ),
+    lets_in=lambda program: played(program, 4, 7, *begun("a", 5), *begun("b", 7), *begun("c", 5), *begun("d", 1)),
+    alone=lambda program: played(program, 3, 3, *begun("a", 8), ("reserve", "a", 8)),
+    begins_anew=lambda program: played(program, 4, 5, *begun("a", 3, 6), ("reserve", "a", 9)),
+    # One that has read, and was put back by somebody who has forgotten to say so.
+    begins_unread=lambda program: played(
+        program, 4, 5, *begun("a", 3), ("read", "a", 3), ("release", "a"), ("begin", "a")
+    ),
+    refuses_and_changes_nothing=lambda program: played(
+        program, 4, 2, *begun("a", 5), ("request", "b", 3), ("read", "b", 2), ("begin", "b")
+    ),
+    reserves=lambda program: played(
+        program, 3, 9, *begun("a", 3), ("read", "a", 3), ("reserve", "a", 2), ("read", "a", 2), ("reserve", "a", 5)
+    ),
+    reserves_twice=lambda program: played(program, 2, 6, *begun("a", 3), ("reserve", "a", 5), ("reserve", "a", 5)),
+    shortens_within_a_page=lambda program: played(
+        program, 4, 6, *begun("a", 11), ("shorten", "a", 6), ("reserve", "a", 3)
+    ),
+    shortens_to_a_page=lambda program: played(program, 4, 6, *begun("a", 11), ("shorten", "a", 4)),
+    shortens_to_all=lambda program: played(program, 4, 6, *begun("a", 9), ("shorten", "a", 9), ("reserve", "a", 2)),
+    shortens_and_grows=lambda program: played(
+        program, 4, 6, *begun("a", 9), ("shorten", "a", 2), *begun("b", 3), ("reserve", "a", 9)
+    ),
+    releases=lambda program: played(program, 4, 4, *begun("a", 5), ("release", "a"), *begun("b", 13)),
+    that_is_shared=lambda program: played(
+        program, 4, 4, *begun("a", 5), ("others_hold", "a"), ("release", "a"), ("others_take", 1)
+    ),
+    checks_while_others_are_here=lambda program: played(
+        program, 4, 3, *begun("a", 9), ("check", 5, 7), ("check", 5, 8)
+    ),
+)
 
 
 @known.probe()
@@ -198,10 +156,7 @@ known.change(
 )
 known.change(
     "what-there-is",
-    (
-        "if missing > self.pool.free:",
-        "if missing > self.pool.free:\n    table += self.pool.take(self.pool.free)",
-    ),
+    ("if missing > self.pool.free:", "if missing > self.pool.free:\n    table += self.pool.take(self.pool.free)"),
     fact="reserve takes what there is where there is not enough, and says that there is no room",
     question="After a reserve that gave False, what should the pool look like?",
 )

@@ -12,39 +12,15 @@ def played(program, places, read, *script):
     return numbers(play_preemption(Scheduler, program, Step, places, read, script))
 
 
-@known.probe()
-def preemption_not_needed(program):
-    return played(program, 20, [5, 4, 3], ("room", 0, 2), ("room", 2, 3))
-
-
-@known.probe()
-def preemption_of_one(program):
-    return played(program, 12, [5, 4, 3], ("room", 0, 1))
-
-
-@known.probe()
-def preemption_of_the_youngest_and_not_the_longest(program):
-    return played(program, 18, [5, 9, 4], ("room", 0, 3))
-
-
-@known.probe()
-def preemption_of_several(program):
-    return played(program, 14, [5, 4, 3, 2], ("room", 0, 4))
-
-
-@known.probe()
-def preemption_of_oneself(program):
-    return played(program, 12, [5, 4, 3], ("room", 2, 1))
-
-
-@known.probe()
-def preemption_of_oneself_at_last(program):
-    return played(program, 14, [5, 4, 3, 2], ("room", 1, 7))
-
-
-@known.probe()
-def preemption_of_one_that_has_written(program):
-    return played(program, 27, [9, 8, 10], ("room", 1, 2))
+known.probe_table(
+    not_needed=lambda program: played(program, 20, [5, 4, 3], ("room", 0, 2), ("room", 2, 3)),
+    of_one=lambda program: played(program, 12, [5, 4, 3], ("room", 0, 1)),
+    of_the_youngest_and_not_the_longest=lambda program: played(program, 18, [5, 9, 4], ("room", 0, 3)),
+    of_several=lambda program: played(program, 14, [5, 4, 3, 2], ("room", 0, 4)),
+    of_oneself=lambda program: played(program, 12, [5, 4, 3], ("room", 2, 1)),
+    of_oneself_at_last=lambda program: played(program, 14, [5, 4, 3, 2], ("room", 1, 7)),
+    of_one_that_has_written=lambda program: played(program, 27, [9, 8, 10], ("room", 1, 2)),
+)
 
 
 known.not_timed("a few calls of the memory")

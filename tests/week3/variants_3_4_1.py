@@ -20,34 +20,9 @@ def inputs(seed, length=3, tokens=10, page=4, heads=6, kv_heads=2, dims=8, dtype
 
 
 @known.probe()
-def pages_one_query(program):
-    return program(*inputs(1, 1))
-
-
-@known.probe()
-def pages_whole_ones(program):
-    return program(*inputs(2, 1, 12))
-
-
-@known.probe()
-def pages_prompt(program):
-    return program(*inputs(3, 9, 9))
-
-
-@known.probe()
-def pages_tokens_before(program):
-    return program(*inputs(4, 5, 14))
-
-
-@known.probe()
 def pages_a_single_one(program):
     query, keys, values, _, tokens = inputs(5, 3, 3)
     return program(query, keys, values, [0], tokens)
-
-
-@known.probe()
-def pages_of_one_token(program):
-    return program(*inputs(6, 1, 5, page=1))
 
 
 @known.probe()
@@ -56,24 +31,17 @@ def pages_in_order(program):
     return program(query, keys, values, [0, 1, 2], tokens)
 
 
-@known.probe()
-def pages_no_group(program):
-    return program(*inputs(8, heads=2))
-
-
-@known.probe()
-def pages_given_scale(program):
-    return program(*inputs(9), 0.7)
-
-
-@known.probe()
-def pages_scale_of_one(program):
-    return program(*inputs(10), 1.0)
-
-
-@known.probe()
-def pages_scale_of_nothing(program):
-    return program(*inputs(14), 0.0)
+known.probe_table(
+    one_query=lambda program: program(*inputs(1, 1)),
+    whole_ones=lambda program: program(*inputs(2, 1, 12)),
+    prompt=lambda program: program(*inputs(3, 9, 9)),
+    tokens_before=lambda program: program(*inputs(4, 5, 14)),
+    of_one_token=lambda program: program(*inputs(6, 1, 5, page=1)),
+    no_group=lambda program: program(*inputs(8, heads=2)),
+    given_scale=lambda program: program(*inputs(9), 0.7),
+    scale_of_one=lambda program: program(*inputs(10), 1.0),
+    scale_of_nothing=lambda program: program(*inputs(14), 0.0),
+)
 
 
 @known.probe(mx.float16)
@@ -90,9 +58,10 @@ def pages_nan_behind(program):
     return program(query, mx.where(free, mx.nan, keys), mx.where(free, mx.nan, values), table, tokens)
 
 
-@known.probe(mx.float16)
-def pages_half(program):
-    return program(*inputs(12, dtype=mx.float16))
+known.probe_table(
+    mx.float16,
+    half=lambda program: program(*inputs(12, dtype=mx.float16)),
+)
 
 
 @known.probe()

@@ -15,49 +15,17 @@ def attended(program, seed, tokens, page, group=3, kv_heads=2, kv_head=1, scale=
     return program(normals(seed + 2)(group, dims), keys, values, table, tokens, kv_head, scale)
 
 
-@known.probe()
-def attend_whole_pages(program):
-    return attended(program, 1, 12, 4)
-
-
-@known.probe()
-def attend_part_of_a_page(program):
-    return attended(program, 2, 10, 4)
-
-
-@known.probe()
-def attend_one_page(program):
-    return attended(program, 3, 5, 8)
-
-
-@known.probe()
-def attend_room_to_spare(program):
-    return attended(program, 4, 13, 4, spare=2)
-
-
-@known.probe()
-def attend_one_kv_head(program):
-    return attended(program, 5, 10, 4, kv_heads=1, kv_head=0)
-
-
-@known.probe()
-def attend_first_kv_head(program):
-    return attended(program, 6, 12, 4, kv_head=0)
-
-
-@known.probe()
-def attend_one_head(program):
-    return attended(program, 7, 12, 4, group=1)
-
-
-@known.probe()
-def attend_one_head_part_of_a_page(program):
-    return attended(program, 8, 9, 4, group=1)
-
-
-@known.probe()
-def attend_scale_of_one(program):
-    return attended(program, 9, 11, 4, scale=1.0)
+known.probe_table(
+    whole_pages=lambda program: attended(program, 1, 12, 4),
+    part_of_a_page=lambda program: attended(program, 2, 10, 4),
+    one_page=lambda program: attended(program, 3, 5, 8),
+    room_to_spare=lambda program: attended(program, 4, 13, 4, spare=2),
+    one_kv_head=lambda program: attended(program, 5, 10, 4, kv_heads=1, kv_head=0),
+    first_kv_head=lambda program: attended(program, 6, 12, 4, kv_head=0),
+    one_head=lambda program: attended(program, 7, 12, 4, group=1),
+    one_head_part_of_a_page=lambda program: attended(program, 8, 9, 4, group=1),
+    scale_of_one=lambda program: attended(program, 9, 11, 4, scale=1.0),
+)
 
 
 @known.probe()

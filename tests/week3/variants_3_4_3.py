@@ -15,60 +15,20 @@ def attended(program, seed, length, tokens, page, heads=4, kv_heads=2, scale=0.4
     return program(normals(seed + 2)(length, heads, 8), keys, values, table, tokens, scale)
 
 
-@known.probe()
-def flash_decode(program):
-    return attended(program, 1, 1, 70, 16)
-
-
-@known.probe()
-def flash_decode_of_blocks(program):
-    return attended(program, 2, 1, 290, 16)
-
-
-@known.probe()
-def flash_odd_pages(program):
-    """A block begins within a page."""
-    return attended(program, 3, 1, 150, 20)
-
-
-@known.probe()
-def flash_one_page(program):
-    return attended(program, 4, 3, 20, 32)
-
-
-@known.probe()
-def flash_long_page(program):
-    return attended(program, 5, 1, 180, 200)
-
-
-@known.probe()
-def flash_prefill(program):
-    return attended(program, 6, 24, 24, 8)
-
-
-@known.probe()
-def flash_prefill_of_blocks(program):
-    return attended(program, 7, 50, 110, 16)
-
-
-@known.probe()
-def flash_no_group(program):
-    return attended(program, 8, 25, 25, 8, 3, 3)
-
-
-@known.probe()
-def flash_one_head(program):
-    return attended(program, 9, 5, 60, 16, 1, 1)
-
-
-@known.probe()
-def flash_pages_of_one(program):
-    return attended(program, 10, 1, 10, 1, 2, 1)
-
-
-@known.probe()
-def flash_scale_of_one(program):
-    return attended(program, 11, 24, 30, 16, scale=1.0)
+known.probe_table(
+    decode=lambda program: attended(program, 1, 1, 70, 16),
+    decode_of_blocks=lambda program: attended(program, 2, 1, 290, 16),
+    # A block begins within a page.
+    odd_pages=lambda program: attended(program, 3, 1, 150, 20),
+    one_page=lambda program: attended(program, 4, 3, 20, 32),
+    long_page=lambda program: attended(program, 5, 1, 180, 200),
+    prefill=lambda program: attended(program, 6, 24, 24, 8),
+    prefill_of_blocks=lambda program: attended(program, 7, 50, 110, 16),
+    no_group=lambda program: attended(program, 8, 25, 25, 8, 3, 3),
+    one_head=lambda program: attended(program, 9, 5, 60, 16, 1, 1),
+    pages_of_one=lambda program: attended(program, 10, 1, 10, 1, 2, 1),
+    scale_of_one=lambda program: attended(program, 11, 24, 30, 16, scale=1.0),
+)
 
 
 @known.probe()

@@ -15,56 +15,6 @@ def drawn(seed, length, tokens, page, heads=1, kv_heads=1, dims=8, spare=0):
     return normals(seed + 2)(length, heads, dims), keys, values, table, tokens, 0.4
 
 
-@known.probe()
-def metal_one_block(program):
-    return program(*drawn(1, 1, 32, 16))
-
-
-@known.probe()
-def metal_two_blocks(program):
-    return program(*drawn(2, 1, 64, 16))
-
-
-@known.probe()
-def metal_short_block(program):
-    return program(*drawn(3, 1, 37, 16))
-
-
-@known.probe()
-def metal_room_to_spare(program):
-    return program(*drawn(4, 1, 37, 16, spare=2))
-
-
-@known.probe()
-def metal_odd_pages(program):
-    return program(*drawn(5, 1, 64, 20))
-
-
-@known.probe()
-def metal_one_page(program):
-    return program(*drawn(6, 1, 32, 32))
-
-
-@known.probe()
-def metal_prompt(program):
-    return program(*drawn(7, 16, 16, 8))
-
-
-@known.probe()
-def metal_tokens_before(program):
-    return program(*drawn(8, 18, 50, 16))
-
-
-@known.probe()
-def metal_heads(program):
-    return program(*drawn(9, 1, 32, 16, 4, 2))
-
-
-@known.probe()
-def metal_prompt_of_heads(program):
-    return program(*drawn(10, 4, 32, 16, 2, 1))
-
-
 @known.probe(mx.float16)
 def metal_scaled_out_of_half(program):
     """A query times scale is more than float16 can hold; its scores are not."""
@@ -94,10 +44,20 @@ def metal_moved(program):
     return moved(program, query, *rest, enough=2 * query.nbytes + 2 * 96 * 32 * 4 + 4 * 4 * 2 * 64)
 
 
-@known.probe()
-def metal_banks(program):
-    """Whether threads wait for banks."""
-    return mx.array(costs(program, *drawn(14, 16, 64, 16, dims=32))["bank_conflicts"] > 0)
+known.probe_table(
+    one_block=lambda program: program(*drawn(1, 1, 32, 16)),
+    two_blocks=lambda program: program(*drawn(2, 1, 64, 16)),
+    short_block=lambda program: program(*drawn(3, 1, 37, 16)),
+    room_to_spare=lambda program: program(*drawn(4, 1, 37, 16, spare=2)),
+    odd_pages=lambda program: program(*drawn(5, 1, 64, 20)),
+    one_page=lambda program: program(*drawn(6, 1, 32, 32)),
+    prompt=lambda program: program(*drawn(7, 16, 16, 8)),
+    tokens_before=lambda program: program(*drawn(8, 18, 50, 16)),
+    heads=lambda program: program(*drawn(9, 1, 32, 16, 4, 2)),
+    prompt_of_heads=lambda program: program(*drawn(10, 4, 32, 16, 2, 1)),
+    # Whether threads wait for banks.
+    banks=lambda program: mx.array(costs(program, *drawn(14, 16, 64, 16, dims=32))["bank_conflicts"] > 0),
+)
 
 
 TOTAL = "total[r] = total[r] * kept + simd_sum(weight);"
@@ -149,23 +109,14 @@ known.change(
 )
 known.change(
     "table-for-each-key",
-    (
-        "const uint key = simd_broadcast(place, k);",
-        f"const uint s = from + k, key = {PLACE};",
-    ),
-    (
-        "const uint value = simd_broadcast(place, k);",
-        f"const uint s = from + k, value = {PLACE};",
-    ),
+    ("const uint key = simd_broadcast(place, k);", f"const uint s = from + k, key = {PLACE};"),
+    ("const uint value = simd_broadcast(place, k);", f"const uint s = from + k, value = {PLACE};"),
     fact="the table is read again for every key and every value",
     question="How many lines of memory does a SIMD-group fetch of the table for its eight keys of a block?",
 )
 known.change(
     "query-by-head",
-    (
-        "(min(first + row, length - 1) * heads + head) * dims",
-        "(head * length + min(first + row, length - 1)) * dims",
-    ),
+    ("(min(first + row, length - 1) * heads + head) * dims", "(head * length + min(first + row, length - 1)) * dims"),
     fact="queries are read as heads x L x D, as on day 7 of week 2, where they are L x heads x D",
     question="In an array L x heads x D, how many numbers lie between query 0 and query 1 of a head?",
 )

@@ -27,46 +27,6 @@ def played(program, *moves, page=2):
 
 
 @known.probe()
-def tree_of_one_text(program):
-    return played(program, "+1234", "?12345", "?1234", "?56")
-
-
-@known.probe()
-def tree_finds_whole_pages(program):
-    return played(program, ("+", *range(6)), ("?", 0, 1, 2, 3, 4), ("?", 0, 1, 2, 9))
-
-
-@known.probe()
-def tree_parts_within_a_page(program):
-    return played(program, "+1234", "+1534", "?15349")
-
-
-@known.probe()
-def tree_parts_at_a_page(program):
-    return played(program, "+12345678", "+12340078", "?123400", "?12345678")
-
-
-@known.probe()
-def tree_is_cut_by_match(program):
-    return played(program, "+12345678", "?1234", "?1234567899")
-
-
-@known.probe()
-def tree_is_cut_twice(program):
-    return played(program, "+12345678", "+12345600", "+12000000", "?12345678", "?12345600")
-
-
-@known.probe()
-def tree_grows(program):
-    return played(program, "+12", "+1234", "+12345678", "?123456")
-
-
-@known.probe()
-def tree_keeps_one_of_two(program):
-    return played(program, "+1234", "+1234", "+123456")
-
-
-@known.probe()
 def tree_of_its_own_pages(program):
     pool = PagePool(9)
     tree = program(pool, 2)
@@ -75,14 +35,18 @@ def tree_of_its_own_pages(program):
     return mx.array([*first, *second, *(pool.holders(page) for page in own)])
 
 
-@known.probe()
-def tree_of_nothing(program):
-    return played(program, "?", "+", "?12", "+")
-
-
-@known.probe()
-def tree_of_single_tokens(program):
-    return played(program, "+1234", "+1244", "?123", "?1", page=1)
+known.probe_table(
+    of_one_text=lambda program: played(program, "+1234", "?12345", "?1234", "?56"),
+    finds_whole_pages=lambda program: played(program, ("+", *range(6)), ("?", 0, 1, 2, 3, 4), ("?", 0, 1, 2, 9)),
+    parts_within_a_page=lambda program: played(program, "+1234", "+1534", "?15349"),
+    parts_at_a_page=lambda program: played(program, "+12345678", "+12340078", "?123400", "?12345678"),
+    is_cut_by_match=lambda program: played(program, "+12345678", "?1234", "?1234567899"),
+    is_cut_twice=lambda program: played(program, "+12345678", "+12345600", "+12000000", "?12345678", "?12345600"),
+    grows=lambda program: played(program, "+12", "+1234", "+12345678", "?123456"),
+    keeps_one_of_two=lambda program: played(program, "+1234", "+1234", "+123456"),
+    of_nothing=lambda program: played(program, "?", "+", "?12", "+"),
+    of_single_tokens=lambda program: played(program, "+1234", "+1244", "?123", "?1", page=1),
+)
 
 
 @known.probe()

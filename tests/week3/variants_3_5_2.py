@@ -37,81 +37,25 @@ def played(program, *moves, page=2, pages=40):
 THREE = "+:123456", "+:1278", "+:3333"
 
 
-@known.probe()
-def evict_in_turn(program):
-    return played(program, *THREE, 1, 1, 1, 1, 1, 1)
-
-
-@known.probe()
-def evict_two(program):
-    return played(program, *THREE, 2)
-
-
-@known.probe()
-def evict_four(program):
-    return played(program, *THREE, 4)
-
-
-@known.probe()
-def evict_all(program):
-    return played(program, *THREE, 9)
-
-
-@known.probe()
-def evict_none(program):
-    return played(program, *THREE, 0, -2)
-
-
-@known.probe()
-def evict_after_a_match(program):
-    return played(program, *THREE, "?:123456", 2, "?:33", 1, 1)
-
-
-@known.probe()
-def evict_beside_a_request(program):
-    return played(program, *THREE, "!:123456:01", 1, 2, 5)
-
-
-@known.probe()
-def evict_before_a_held_end(program):
-    return played(program, "+:123456", "!:123456:2", 3)
-
-
-@known.probe()
-def evict_around_a_held_middle(program):
-    return played(program, "+:123456", "!:123456:1", 3)
-
-
-@known.probe()
-def evict_behind_a_held_parent(program):
-    return played(program, *THREE, "!:12:0", 9)
-
-
-@known.probe()
-def evict_past_what_is_held(program):
-    return played(program, *THREE, "!:123456:2", "?:1278", "?:3333", 2, 9)
-
-
-@known.probe()
-def evict_nothing_there(program):
-    return played(program, 3)
-
-
-@known.probe()
-def evict_and_go_on(program):
-    return played(program, "+:12345678", 2, "?:12345678", "+:123499", 1)
-
-
-@known.probe()
-def evict_what_is_as_old(program):
-    """One call has used three edges; the last of them goes first."""
-    return played(program, "+:12", "+:1234", "+:123456", "?:123456", 1, 1, 1)
-
-
-@known.probe()
-def evict_while_some_are_free(program):
-    """Two pages are free, and the tree has six."""
-    return played(program, *THREE, 1, 4, pages=8)
+known.probe_table(
+    in_turn=lambda program: played(program, *THREE, 1, 1, 1, 1, 1, 1),
+    two=lambda program: played(program, *THREE, 2),
+    four=lambda program: played(program, *THREE, 4),
+    all=lambda program: played(program, *THREE, 9),
+    none=lambda program: played(program, *THREE, 0, -2),
+    after_a_match=lambda program: played(program, *THREE, "?:123456", 2, "?:33", 1, 1),
+    beside_a_request=lambda program: played(program, *THREE, "!:123456:01", 1, 2, 5),
+    before_a_held_end=lambda program: played(program, "+:123456", "!:123456:2", 3),
+    around_a_held_middle=lambda program: played(program, "+:123456", "!:123456:1", 3),
+    behind_a_held_parent=lambda program: played(program, *THREE, "!:12:0", 9),
+    past_what_is_held=lambda program: played(program, *THREE, "!:123456:2", "?:1278", "?:3333", 2, 9),
+    nothing_there=lambda program: played(program, 3),
+    and_go_on=lambda program: played(program, "+:12345678", 2, "?:12345678", "+:123499", 1),
+    # One call has used three edges; the last of them goes first.
+    what_is_as_old=lambda program: played(program, "+:12", "+:1234", "+:123456", "?:123456", 1, 1, 1),
+    # Two pages are free, and the tree has six.
+    while_some_are_free=lambda program: played(program, *THREE, 1, 4, pages=8),
+)
 
 
 @known.sized("600 pages of a tree with 128 texts")
@@ -221,10 +165,7 @@ known.change(
 )
 known.change(
     "parents-stay",
-    (
-        "ends = [(p, e) for p, e in below(tree.root)",
-        "ends = [(p, e) for p, e in before",
-    ),
+    ("ends = [(p, e) for p, e in below(tree.root)", "ends = [(p, e) for p, e in before"),
     ("gone: list[int] = []", "gone: list[int] = []\nbefore = [(p, e) for p, e in below(tree.root) if not e.children]"),
     ("if not e.children and tree", "if e.pages and not e.children and tree"),
     fact="only edges go that had no children when the eviction began",

@@ -61,66 +61,9 @@ def served(name, text):
 
 
 @known.probe()
-def prefix_again(program):
-    return played(program, *served("a", "12345"), *served("b", "12345"))
-
-
-@known.probe()
-def prefix_of_whole_pages(program):
-    return played(program, *served("a", "123456"), *served("b", "123456"), *served("c", "1234"))
-
-
-@known.probe()
-def prefix_alike(program):
-    return played(program, *served("a", "123456"), *served("b", "123999"), *served("c", "912345"))
-
-
-@known.probe()
-def prefix_second_turn(program):
-    return played(program, "+:a:123", "r:a:0:4", "r:a:0:5", "r:a:0:6", "-:a", *served("b", "12345678"))
-
-
-@known.probe()
-def prefix_of_one_that_runs(program):
-    return played(program, "+:a:12345", "r:a:3", "+:b:12345", "r:a:0:6", "+:c:12345", "-:b", "-:a")
-
-
-@known.probe()
-def prefix_unread(program):
-    return played(program, "+:a:12345", "+:b:12345", "-:a", "+:c:12345", "r:c:3", "-:c", "+:d:12345")
-
-
-@known.probe()
-def prefix_two_at_once(program):
-    return played(program, "+:a:12345", "+:b:12345", "r:a:0:6", "r:b:0:7", "+:c:9", "r:a:0:8", "-:a", "-:c", "-:b")
-
-
-@known.probe()
-def prefix_two_who_end(program):
-    return played(program, "+:a:12345", "+:b:12345", "r:a:0:6", "r:b:0:7", "-:a", "-:b", "+:c:12345")
-
-
-@known.probe()
-def prefix_evicts_at_the_beginning(program):
-    return played(
-        program, *served("a", "123456"), *served("b", "654321"), *served("c", "3333"), *served("d", "123"), pages=6
-    )
-
-
-@known.probe()
 def prefix_evicts_for_writing(program):
     moves = [f"r:b:0:{new}" for new in range(1, 8)]
     return played(program, *served("a", "123456"), "+:b:654", *moves, "-:b", pages=5)
-
-
-@known.probe()
-def prefix_finds_what_is_old(program):
-    return played(program, *served("a", "123456"), *served("b", "654321"), *served("c", "123456789"), pages=6)
-
-
-@known.probe()
-def prefix_needs_less_room(program):
-    return played(program, "+:a:1234567890", "r:a:0:1", "+:b:12345678901", "r:b:0:3", pages=7)
 
 
 @known.probe()
@@ -130,19 +73,9 @@ def prefix_refused(program):
 
 
 @known.probe()
-def prefix_room_for_who_is_here(program):
-    return played(program, "+:a:123", "r:a:0:4", "+:b:567", "+:c:56", pages=4)
-
-
-@known.probe()
 def prefix_put_back(program):
     moves = ["+:a:1234", "+:b:567", "r:a:0:5", "r:b:0:8", "r:b:0:9", "r:b:0:1", "r:b:0:2", "r:a:0:6", "r:a:0:7"]
     return played(program, *moves, "~:b", "r:a:0:7", "+:b", "-:a", "+:b", "r:b:0:3", pages=6)
-
-
-@known.probe()
-def prefix_room_for_a_draft(program):
-    return played(program, *served("a", "123456"), "+:b:654", "r:b:0:7", "w:b:3", "w:b:1", pages=5)
 
 
 @known.probe()
@@ -157,9 +90,38 @@ def prefix_of_nothing(program):
     return mx.array([memory.hit_rate, memory.asked, memory.hit, *numbers(edges_of(memory.tree))])
 
 
-@known.probe()
-def prefix_of_single_tokens(program):
-    return played(program, *served("a", "123"), *served("b", "1239"), page=1)
+known.probe_table(
+    again=lambda program: played(program, *served("a", "12345"), *served("b", "12345")),
+    of_whole_pages=lambda program: played(
+        program, *served("a", "123456"), *served("b", "123456"), *served("c", "1234")
+    ),
+    alike=lambda program: played(program, *served("a", "123456"), *served("b", "123999"), *served("c", "912345")),
+    second_turn=lambda program: played(
+        program, "+:a:123", "r:a:0:4", "r:a:0:5", "r:a:0:6", "-:a", *served("b", "12345678")
+    ),
+    of_one_that_runs=lambda program: played(
+        program, "+:a:12345", "r:a:3", "+:b:12345", "r:a:0:6", "+:c:12345", "-:b", "-:a"
+    ),
+    unread=lambda program: played(program, "+:a:12345", "+:b:12345", "-:a", "+:c:12345", "r:c:3", "-:c", "+:d:12345"),
+    two_at_once=lambda program: played(
+        program, "+:a:12345", "+:b:12345", "r:a:0:6", "r:b:0:7", "+:c:9", "r:a:0:8", "-:a", "-:c", "-:b"
+    ),
+    two_who_end=lambda program: played(
+        program, "+:a:12345", "+:b:12345", "r:a:0:6", "r:b:0:7", "-:a", "-:b", "+:c:12345"
+    ),
+    evicts_at_the_beginning=lambda program: played(
+        program, *served("a", "123456"), *served("b", "654321"), *served("c", "3333"), *served("d", "123"), pages=6
+    ),
+    finds_what_is_old=lambda program: played(
+        program, *served("a", "123456"), *served("b", "654321"), *served("c", "123456789"), pages=6
+    ),
+    needs_less_room=lambda program: played(program, "+:a:1234567890", "r:a:0:1", "+:b:12345678901", "r:b:0:3", pages=7),
+    room_for_who_is_here=lambda program: played(program, "+:a:123", "r:a:0:4", "+:b:567", "+:c:56", pages=4),
+    room_for_a_draft=lambda program: played(
+        program, *served("a", "123456"), "+:b:654", "r:b:0:7", "w:b:3", "w:b:1", pages=5
+    ),
+    of_single_tokens=lambda program: played(program, *served("a", "123"), *served("b", "1239"), page=1),
+)
 
 
 @known.sized("64 requests of 500 tokens, which begin alike")
@@ -278,10 +240,7 @@ known.change(
 )
 known.change(
     "no-eviction-for-who-comes",
-    (
-        "if not self._free(needed + len(self.tables)):",
-        "if self.pool.free < needed + len(self.tables):",
-    ),
+    ("if not self._free(needed + len(self.tables)):", "if self.pool.free < needed + len(self.tables):"),
     fact="nobody is let in while the tree has the room",
     question="All pages are the tree's. How long must the next request wait until one of them is free?",
 )

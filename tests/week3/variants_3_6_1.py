@@ -31,19 +31,11 @@ def row(*numbers):
     return [each / 10 for each in numbers]
 
 
-@known.probe()
-def accept_many(program):
-    return judged(program, *(drawn(seed, 1 + seed % 4, 6) for seed in range(24)))
-
-
-@known.probe()
-def accept_one(program):
-    return judged(program, *(drawn(seed, 1, 5, 1.5) for seed in range(100, 116)))
-
-
-@known.probe()
-def accept_none_drafted(program):
-    return judged(program, *(drawn(seed, 0, 6) for seed in range(200, 206)))
+known.probe_table(
+    many=lambda program: judged(program, *(drawn(seed, 1 + seed % 4, 6) for seed in range(24))),
+    one=lambda program: judged(program, *(drawn(seed, 1, 5, 1.5) for seed in range(100, 116))),
+    none_drafted=lambda program: judged(program, *(drawn(seed, 0, 6) for seed in range(200, 206))),
+)
 
 
 @known.probe()

@@ -28,63 +28,29 @@ def lookup_sentence(program):
     return found(program, (tokens, 3), (tokens, 2, 2), (tokens, 3, 1, 1), (tokens, 3, 3, 2), (tokens, 8, 4, 1))
 
 
-@known.probe()
-def lookup_random(program):
-    return found(program, *((text(seed, 40, 4), 3, 3, 1) for seed in range(12)))
-
-
-@known.probe()
-def lookup_long_runs(program):
-    return found(program, *((text(seed, 60, 2), 4, 6, 2) for seed in range(8)))
-
-
-@known.probe()
-def lookup_nothing(program):
-    return found(program, ([], 3), ([4], 3), ([1, 2, 3], 3), ([1, 2, 1, 3], 3, 3, 2), ([1, 1], 0))
-
-
-@known.probe()
-def lookup_repeats(program):
-    return found(
+known.probe_table(
+    random=lambda program: found(program, *((text(seed, 40, 4), 3, 3, 1) for seed in range(12))),
+    long_runs=lambda program: found(program, *((text(seed, 60, 2), 4, 6, 2) for seed in range(8))),
+    nothing=lambda program: found(program, ([], 3), ([4], 3), ([1, 2, 3], 3), ([1, 2, 1, 3], 3, 3, 2), ([1, 1], 0)),
+    repeats=lambda program: found(
         program, ([6, 6, 6, 6], 3), ([6, 6], 2), ([1, 2, 1, 2, 1], 5, 2, 1), ([3, 6, 6], 4, 4, 1), ([6, 6, 6], 1, 2, 2)
-    )
-
-
-@known.probe()
-def lookup_text_ends(program):
-    return found(program, ([1, 2, 9, 1, 2], 5, 2, 1), ([9, 1, 2, 3, 1, 2], 5), ([7, 8, 7], 4, 5, 1))
-
-
-@known.probe()
-def lookup_shortest(program):
-    return found(program, ([1, 2, 3, 4, 2], 3, 3, 1), ([1, 2, 3, 4, 2], 3, 3, 2), ([1, 2, 3, 1, 2], 3, 3, 2))
-
-
-@known.probe()
-def lookup_by_default(program):
-    return found(
+    ),
+    text_ends=lambda program: found(program, ([1, 2, 9, 1, 2], 5, 2, 1), ([9, 1, 2, 3, 1, 2], 5), ([7, 8, 7], 4, 5, 1)),
+    shortest=lambda program: found(
+        program, ([1, 2, 3, 4, 2], 3, 3, 1), ([1, 2, 3, 4, 2], 3, 3, 2), ([1, 2, 3, 1, 2], 3, 3, 2)
+    ),
+    by_default=lambda program: found(
         program, ([9, 1, 2, 3, 4, 7, 8, 2, 3, 4, 6, 1, 2, 3, 4], 3), ([5, 1, 5], 3), ([1, 2, 3, 4, 4, 1, 2, 9, 1, 2], 2)
-    )
-
-
-@known.probe()
-def lookup_digits(program):
-    return found(program, ([1, 23, 5, 1, 2], 2), ([12, 7, 2, 9, 12, 8, 2], 3, 1), ([7, 3, 5, 17, 3, 8, 7, 3], 3))
-
-
-@known.probe()
-def lookup_refusals(program):
-    return refused(program, [1, 2, 1], (-1,), (2, 3, 0), (2, 1, 2), (2, 0, 0), (2, 3, -1))
-
-
-@known.probe()
-def lookup_refusals_of_short_texts(program):
-    return mx.stack([refused(program, text, (-1,), (2, 3, 0), (2, 1, 2)) for text in ([], [4])])
-
-
-@known.probe()
-def lookup_refusals_for_nothing(program):
-    return refused(program, [1, 2, 1], (0, 3, 0), (0, 1, 2))
+    ),
+    digits=lambda program: found(
+        program, ([1, 23, 5, 1, 2], 2), ([12, 7, 2, 9, 12, 8, 2], 3, 1), ([7, 3, 5, 17, 3, 8, 7, 3], 3)
+    ),
+    refusals=lambda program: refused(program, [1, 2, 1], (-1,), (2, 3, 0), (2, 1, 2), (2, 0, 0), (2, 3, -1)),
+    refusals_of_short_texts=lambda program: mx.stack(
+        [refused(program, text, (-1,), (2, 3, 0), (2, 1, 2)) for text in ([], [4])]
+    ),
+    refusals_for_nothing=lambda program: refused(program, [1, 2, 1], (0, 3, 0), (0, 1, 2)),
+)
 
 
 def refused(program, tokens, *cases):

@@ -37,11 +37,6 @@ def drafted(program, prompts, settings, script, *, seed=1, room=None, keep=None)
 
 
 @known.probe()
-def draft_greedy(program):
-    return drafted(program, [[1, 2, 3]], [{}], [([4], 0), ([0], 0), ([0], 0), ([3], 1), ([2], 2), ([1], 1)])
-
-
-@known.probe()
 def draft_sampled(program):
     settings = {"temp": 0.7, "top_k": 5, "top_p": 0.9, "seed": 8}
     return drafted(program, [[4, 2]], [settings], [([4], 2), ([4], 4), ([3], 0)], seed=2)
@@ -78,15 +73,18 @@ def draft_of_what_is_found(program):
     return table(found, 5), table(writers.model.calls, 2), mx.array(writers.memory.lengths)
 
 
-@known.probe()
-def draft_let_go(program):
-    return drafted(program, [[1, 2], [3, 4]], [{}, WARM], [([2, 2], 1), ([2, 2], 2), ([1, 2], 0)], seed=6, keep=1)
-
-
-@known.probe()
-def draft_little_room(program):
-    """There is room for the first request, and not for a long draft of the second, or for a third."""
-    return drafted(program, [[1, 2, 3], [4, 5], [6]], [{}, {}, {}], [([2, 9, 2], 1), ([2, 2, 1], 1)], seed=7, room=9)
+known.probe_table(
+    greedy=lambda program: drafted(
+        program, [[1, 2, 3]], [{}], [([4], 0), ([0], 0), ([0], 0), ([3], 1), ([2], 2), ([1], 1)]
+    ),
+    let_go=lambda program: drafted(
+        program, [[1, 2], [3, 4]], [{}, WARM], [([2, 2], 1), ([2, 2], 2), ([1, 2], 0)], seed=6, keep=1
+    ),
+    # There is room for the first request, and not for a long draft of the second, or for a third.
+    little_room=lambda program: drafted(
+        program, [[1, 2, 3], [4, 5], [6]], [{}, {}, {}], [([2, 9, 2], 1), ([2, 2, 1], 1)], seed=7, room=9
+    ),
+)
 
 
 known.not_timed("the small model takes nearly all of the time")

@@ -118,56 +118,6 @@ def served(
 
 
 @known.probe()
-def loop_budgets(program):
-    return planned(program, [100, 9, 6, 5, 3, 1, 40])
-
-
-@known.probe()
-def loop_last_tokens(program):
-    return planned(program, [100, 6], most=(2, 4, 1))
-
-
-@known.probe()
-def loop_few_proposed(program):
-    return planned(program, [100, 7], fewer=2)
-
-
-@known.probe()
-def loop_pieces_of_a_prompt(program):
-    return planned(program, [100, 8], inner=in_pieces, unread=3)
-
-
-@known.probe()
-def loop_one_left_out(program):
-    return planned(program, [100, 8, 4], inner=without_the_first)
-
-
-@known.probe()
-def loop_nothing_wanted(program):
-    return planned(program, [2, 100, 2], most=(50, 3, 50), unread=0)
-
-
-@known.probe()
-def loop_choice(program):
-    return chosen(program, [{"seed": 1}, FILTERED, PENALISED, {"temp": 1.0, "seed": 2}], seed=1, rounds=4)
-
-
-@known.probe()
-def loop_choice_alone(program):
-    return chosen(program, [{"temp": 1.0, "seed": 6}], seed=2, rounds=6)
-
-
-@known.probe()
-def loop_choice_certain(program):
-    return chosen(program, [PENALISED, {"temp": 1.0, "seed": 3}], seed=3, sampled=False, rounds=4)
-
-
-@known.probe()
-def loop_choice_missing(program):
-    return chosen(program, [{"seed": 1}, FILTERED, {"seed": 2}], seed=4, missing=(0,), rounds=2)
-
-
-@known.probe()
 def loop_choice_penalised(program):
     """The same logits everywhere, of which the penalty leaves another token each time; the drafter knows."""
     drafter = Scripted(Draft, lambda text, count: ([0, 1, 2][:count], None))
@@ -189,15 +139,29 @@ def loop_choice_penalised_text(program):
     return table(found, 4)
 
 
-@known.probe()
-def loop_texts(program):
-    """Greedy, with a drafter that is often right; the third request waits."""
-    return served(program, [[1, 2], [3], [4, 5, 6]], [{}, {}, {}], seed=5, sampled=False)
-
-
-@known.probe()
-def loop_texts_drawn(program):
-    return served(program, [[1, 2, 3, 4, 5], [3]], [FILTERED, PENALISED], seed=6, inner=in_pieces, eos=(6,))
+known.probe_table(
+    budgets=lambda program: planned(program, [100, 9, 6, 5, 3, 1, 40]),
+    last_tokens=lambda program: planned(program, [100, 6], most=(2, 4, 1)),
+    few_proposed=lambda program: planned(program, [100, 7], fewer=2),
+    pieces_of_a_prompt=lambda program: planned(program, [100, 8], inner=in_pieces, unread=3),
+    one_left_out=lambda program: planned(program, [100, 8, 4], inner=without_the_first),
+    nothing_wanted=lambda program: planned(program, [2, 100, 2], most=(50, 3, 50), unread=0),
+    choice=lambda program: chosen(
+        program, [{"seed": 1}, FILTERED, PENALISED, {"temp": 1.0, "seed": 2}], seed=1, rounds=4
+    ),
+    choice_alone=lambda program: chosen(program, [{"temp": 1.0, "seed": 6}], seed=2, rounds=6),
+    choice_certain=lambda program: chosen(
+        program, [PENALISED, {"temp": 1.0, "seed": 3}], seed=3, sampled=False, rounds=4
+    ),
+    choice_missing=lambda program: chosen(
+        program, [{"seed": 1}, FILTERED, {"seed": 2}], seed=4, missing=(0,), rounds=2
+    ),
+    # Greedy, with a drafter that is often right; the third request waits.
+    texts=lambda program: served(program, [[1, 2], [3], [4, 5, 6]], [{}, {}, {}], seed=5, sampled=False),
+    texts_drawn=lambda program: served(
+        program, [[1, 2, 3, 4, 5], [3]], [FILTERED, PENALISED], seed=6, inner=in_pieces, eos=(6,)
+    ),
+)
 
 
 known.not_timed("the models take nearly all of the time")

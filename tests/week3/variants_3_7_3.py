@@ -193,10 +193,7 @@ known.change(
 known.change(
     "usage-after-done",
     ("if last:\n    yield _event(json.dumps(last()))", ""),
-    (
-        'yield _event("[DONE]")',
-        'yield _event("[DONE]")\nif last:\n    yield _event(json.dumps(last()))',
-    ),
+    ('yield _event("[DONE]")', 'yield _event("[DONE]")\nif last:\n    yield _event(json.dumps(last()))'),
     fact="what is to come behind the pieces comes after [DONE], where nobody reads any more",
     question="When does a client stop reading?",
 )

@@ -54,14 +54,10 @@ def kept(program, late):
     return mx.array(sum(len(v) for v in vars(subject).values() if isinstance(v, dict | list | set)) > 20)
 
 
-@known.probe()
-def no_entries(program):
-    return kept(program, False)
-
-
-@known.probe()
-def no_entries_after_a_late_step(program):
-    return kept(program, True)
+known.probe_table(
+    entries=lambda program: kept(program, False),
+    entries_after_a_late_step=lambda program: kept(program, True),
+)
 
 
 known.not_timed("it counts")
@@ -201,10 +197,7 @@ known.change(
 )
 known.change(
     "refused-are-requests",
-    (
-        'self._counts["refused_requests"] += 1',
-        'self._counts["refused_requests"] += 1\nself._reasons["refused"] += 1',
-    ),
+    ('self._counts["refused_requests"] += 1', 'self._counts["refused_requests"] += 1\nself._reasons["refused"] += 1'),
     fact="those who are refused are among the requests, too",
     question="Has a request that was refused ever been let in?",
 )
