@@ -9,7 +9,7 @@ from tests.course.native_course import run, write_course
 from tiny_llm_course.course.findings import Kind
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.grading import build as building
-from tiny_llm_course.grading import compiled
+from tiny_llm_course.grading import compiling
 from tiny_llm_course.programs.packages import LearnerError
 from tiny_llm_course.testkit.marks import needs
 
@@ -21,7 +21,7 @@ RECIPE = "extension/build.py"
 def package(tmp_path, monkeypatch):
     root = write_course(tmp_path, "add")
     monkeypatch.setattr(building, "ROOT", root)
-    monkeypatch.setattr(compiled, "ROOT", root)
+    monkeypatch.setattr(compiling, "ROOT", root)
     return root / "src" / "tiny_llm"
 
 

@@ -7,7 +7,7 @@ from tests.course.checkouts import fixture
 from tests.course.terminal import CTRL_C, CTRL_D, Terminal
 
 from tiny_llm_course.dev.transcripts import Edit, run
-from tiny_llm_course.grading.kept_case import kept_case, numbers_of, words_of
+from tiny_llm_course.grading.failing_case import kept_case, numbers_of, words_of
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.rounding import exact

@@ -18,7 +18,7 @@ from tiny_llm_course.course.nouns import Target
 from tiny_llm_course.course.places import variants_path
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Edit, environment, run
-from tiny_llm_course.grading import limits
+from tiny_llm_course.grading import processes
 from tiny_llm_course.measuring import speed
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.programs.packages import SOLUTION_NAME, program
@@ -156,9 +156,9 @@ def test_an_endless_loop_is_ended():
 
 
 def test_a_process_that_takes_too_much_or_fails_is_ended():
-    assert limits.run_limited("no_such_module", [], 20.0, 1 << 30) == "the process ended with exit code 1"
-    assert limits.run_limited("commands.cli", ["--help"], 20.0, 1 << 10).startswith("used more than")
-    assert limits.run_limited("paths", [], 20.0, 1 << 30) == ""
+    assert processes.run_limited("no_such_module", [], 20.0, 1 << 30) == "the process ended with exit code 1"
+    assert processes.run_limited("commands.cli", ["--help"], 20.0, 1 << 10).startswith("used more than")
+    assert processes.run_limited("paths", [], 20.0, 1 << 30) == ""
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)

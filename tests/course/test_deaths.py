@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from tiny_llm_course.course.findings import Kind
-from tiny_llm_course.grading.deaths import Trace, cause_of_exit, death, death_of_import, trace_of
+from tiny_llm_course.grading.exits import Trace, cause_of_exit, death, death_of_import, trace_of
 from tiny_llm_course.paths import COURSE, LEARNER, ROOT, TESTS
 
 IN_CHECK = f"""  File "{COURSE}/testkit/agreement.py", line 85 in agrees

@@ -9,9 +9,9 @@ import pytest
 from tests.course.processes import gone
 
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.grading import limits, process
-from tiny_llm_course.grading.limits import Cancelled, Tree, run_command
-from tiny_llm_course.grading.process import Limits
+from tiny_llm_course.grading import processes, supervisor
+from tiny_llm_course.grading.processes import Cancelled, Tree, run_command
+from tiny_llm_course.grading.supervisor import Limits
 
 MB = 1 << 20
 # A process in a session of its own that holds 200 MB; its parent holds next to nothing.
@@ -22,7 +22,7 @@ PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CHILD!
 def test_a_task_has_its_own_seconds_unless_others_are_asked_for(monkeypatch):
     course = load_course()
     slow = dataclasses.replace(course.task("1.1.1"), seconds=90)
-    monkeypatch.setattr(process, "load_course", lambda: type("Course", (), {"task": lambda self, name: slow})())
+    monkeypatch.setattr(supervisor, "load_course", lambda: type("Course", (), {"task": lambda self, name: slow})())
     assert Limits().allowed("1.1.1") == 90
     assert Limits(seconds=3.0).allowed("1.1.1") == 3
     assert Limits().allowed("") == 20, "an import belongs to no task"
@@ -32,10 +32,10 @@ def test_a_task_has_its_own_seconds_unless_others_are_asked_for(monkeypatch):
 def test_where_more_want_a_core_than_there_are_a_second_counts_less(monkeypatch, load, counted):
     """Of two cores; and a machine that has slept has not computed."""
     now = iter([10.0, 11.0, 99.0])
-    monkeypatch.setattr(limits.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(limits.os, "getloadavg", lambda: (load, 0, 0))
-    monkeypatch.setattr(limits.time, "monotonic", lambda: next(now))
-    stopwatch = limits.Stopwatch()
+    monkeypatch.setattr(processes.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(processes.os, "getloadavg", lambda: (load, 0, 0))
+    monkeypatch.setattr(processes.time, "monotonic", lambda: next(now))
+    stopwatch = processes.Stopwatch()
     assert stopwatch.look() == counted
     assert stopwatch.look() == 2 * counted
 
@@ -73,7 +73,7 @@ def test_a_command_with_too_large_a_child_is_ended():
 
 
 def test_a_command_that_nobody_waits_for_is_ended():
-    cancelled = process.threading.Event()
+    cancelled = supervisor.threading.Event()
     cancelled.set()
     with pytest.raises(Cancelled):
         run_command([sys.executable, "-c", "import time; time.sleep(60)"], 20.0, 1 << 30, cancelled=cancelled)

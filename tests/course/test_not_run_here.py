@@ -24,7 +24,7 @@ from tiny_llm_course.course.results import TaskResult
 from tiny_llm_course.dev.check import _not_proven
 from tiny_llm_course.dev.proof import Proof
 from tiny_llm_course.grading import report
-from tiny_llm_course.grading.process import Limits
+from tiny_llm_course.grading.supervisor import Limits
 from tiny_llm_course.learner import board, progress
 from tiny_llm_course.measuring import benches
 from tiny_llm_course.programs.packages import LearnerError
@@ -100,7 +100,7 @@ def test_days_of_several_are_told_in_few_lines(nowhere, capsys, monkeypatch):
     passed = TaskResult(load_course().task("1.1.1"), checks=3, passed=3, absent=2, missing=("cuda",))
     other = TaskResult(dataclasses.replace(nowhere, id="1.1.3"), absent=1, missing=("cuda",))
     absent = TaskResult(nowhere, absent=4, missing=("cuda",))
-    room = report.Room(60, several=True)
+    room = report.ScreenBudget(60, several=True)
     report.report_results([passed, absent, other], "src/tiny_llm", {}, room)
     report.report_results([passed, passed], "src/tiny_llm", {}, room)
     report.report_sum([passed, absent, other], "src/tiny_llm")

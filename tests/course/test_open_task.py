@@ -7,7 +7,7 @@ import pytest
 from tiny_llm_course.course.findings import CheckFailed
 from tiny_llm_course.course.registry import UsageError, load_course, resolve
 from tiny_llm_course.course.requirements import missing
-from tiny_llm_course.grading.kept_case import kept_case
+from tiny_llm_course.grading.failing_case import kept_case
 from tiny_llm_course.testkit.apart import Apart, programs_of
 from tiny_llm_course.testkit.judging import let_through, stops_what_is_wrong
 from tiny_llm_course.testkit.variants import load_variants

@@ -12,7 +12,7 @@ from tiny_llm_course.course.findings import CheckFailed, Finding, Kind
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.results import TaskResult
 from tiny_llm_course.dev import lacking
-from tiny_llm_course.grading.diagnosis import finding_of
+from tiny_llm_course.grading.exceptions import finding_of
 from tiny_llm_course.paths import LEARNER
 from tiny_llm_course.testkit.again import built, spread_out
 from tiny_llm_course.testkit.agreement import agrees, compare

@@ -21,7 +21,7 @@ from tests.course.unearned_libraries import write_libraries
 from tiny_llm_course.course.places import variants_path
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Scenario, checkout_for, environment
-from tiny_llm_course.grading.origin import not_written_here
+from tiny_llm_course.grading.own_work import not_written_here
 from tiny_llm_course.grading.traps import Traps, nothing_compiled
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.testkit.variants import load_variants

@@ -19,7 +19,7 @@ from tiny_llm_course.commands.watch.session import LINGER, Session
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.selection import selected
 from tiny_llm_course.dev.transcripts import environment
-from tiny_llm_course.grading.process import Limits
+from tiny_llm_course.grading.supervisor import Limits
 
 FOOTER = "runs all again\n"
 SOLVED = (FIXTURE / "solutions/tiny_llm/spread.py").read_text(encoding="utf-8")

@@ -16,8 +16,8 @@ from _pytest.runner import runtestprotocol
 
 from tiny_llm_course.course.places import tests_paths
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.grading.own_settings import OWN_SETTINGS
 from tiny_llm_course.grading.plugin import CLOSED, FINDING, TASK
+from tiny_llm_course.grading.processes import OWN_SETTINGS
 from tiny_llm_course.grading.traps import nothing_compiled
 from tiny_llm_course.paths import LEARNER
 from tiny_llm_course.programs.packages import load_solution

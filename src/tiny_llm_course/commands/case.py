@@ -13,8 +13,7 @@ from ..course.nouns import Task
 from ..course.registry import load_course
 from ..course.selection import one_task
 from ..grading.day import grade_day
-from ..grading.report import Room, faults, report_heading, report_results
-from ..grading.words import facts, verdict
+from ..grading.report import ScreenBudget, facts, faults, report_heading, report_results, verdict
 from ..learner import progress
 from ..paths import LEARNER, ROOT
 from ..terminal.screen import say
@@ -41,7 +40,7 @@ def case(names: tuple[str, ...]) -> int:
     if result.status != "failed" or found is None or found.place or not found.check:
         package = LEARNER.relative_to(ROOT).as_posix()
         report_heading(day, package)
-        report_results(results, package, faults(results), Room.of([task]))
+        report_results(results, package, faults(results), ScreenBudget.of([task]))
         return 0 if result.status == "not run here" else 1
     say(f"✗ {task.label}: {verdict(result)}", colour="red", bold=True)
     for culprit in result.culprits:

@@ -15,10 +15,10 @@ from ..course.results import TaskResult
 from ..course.selection import by_day, selected
 from ..doctor.published import changed
 from ..doctor.strangers import hiding
-from ..grading.day import Ends, NothingSelected, grade_day
-from ..grading.own_settings import OWN_SETTINGS
-from ..grading.process import Limits
-from ..grading.report import Room, faults, report_heading, report_results, report_sum
+from ..grading.day import ExitState, NothingSelected, grade_day
+from ..grading.processes import OWN_SETTINGS
+from ..grading.report import ScreenBudget, faults, report_heading, report_results, report_sum
+from ..grading.supervisor import Limits
 from ..learner import attempts, progress
 from ..paths import LEARNER, ROOT, SOLUTION
 from ..source.written import holds_stub
@@ -64,15 +64,17 @@ def test(
         named = ", ".join(others[:NAMED]) + f" and {len(others) - NAMED} more" * (len(others) > NAMED)
         say(f"The tests are not as they were published: {named}", colour="yellow", err=True)
     if full:
-        plugin = ["-p", "tiny_llm_course.grading.full"]
+        plugin = ["-p", "tiny_llm_course.grading.failing_case"]
         return run_pytest(tasks, [*plugin, "--oracle", oracle, *(["--solution"] * solution), *pytest_args])
     limits = Limits(time_limit, int(memory_limit * 2**30))
     package = (SOLUTION if solution else LEARNER).relative_to(ROOT).as_posix()
     everything = not names and week is None
     verdicts: list[TaskResult] = []
     lent = progress.borrowed()
-    room = Room.of(t for t in tasks if solution or not everything or t.id in lent or not holds_stub(t, LEARNER))
-    ends = Ends()
+    budget = ScreenBudget.of(
+        t for t in tasks if solution or not everything or t.id in lent or not holds_stub(t, LEARNER)
+    )
+    exits = ExitState()
     told: set[str] = set()
     remembered = True
     if oracle == "torch" and find_spec("torch") is None:
@@ -87,7 +89,7 @@ def test(
                 oracle=oracle,
                 limits=limits,
                 pytest_args=pytest_args,
-                ends=ends,
+                exits=exits,
                 begin=(lambda: None) if everything else heading,
             )
         except NothingSelected:
@@ -102,9 +104,9 @@ def test(
             if results or broken:
                 heading()
         if results or broken:
-            report_results(results, package, broken, room)
+            report_results(results, package, broken, budget)
         verdicts += results
-    if room.several and verdicts:
+    if budget.several and verdicts:
         report_sum(verdicts, package)
     if not verdicts and pytest_args:
         raise UsageError(f"No check fits {' '.join(pytest_args)}.")

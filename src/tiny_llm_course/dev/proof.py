@@ -14,9 +14,8 @@ import pytest
 from ..course.nouns import Day, Task
 from ..course.places import name_of, registry_path, tests_path, tests_paths, variants_path
 from ..course.requirements import missing
-from ..grading.again import run_again
 from ..grading.build import build_for
-from ..grading.plugin import ABSENT, TASK, TRAPS, required
+from ..grading.plugin import ABSENT, TASK, TRAPS, required, run_again
 from ..paths import LEARNER, SOLUTION
 from ..programs import kernels
 from ..programs.packages import SOLUTION_NAME, installed, load_package, program

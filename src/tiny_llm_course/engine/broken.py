@@ -10,7 +10,7 @@ from ..checkpoints.held_out import HeldOut, Tokens, shipped_stories
 from ..course.nouns import Task
 from ..course.places import name_of
 from ..course.registry import UsageError
-from ..grading.diagnosis import first_line
+from ..grading.exceptions import first_line
 from ..paths import ROOT
 from ..programs.packages import SOLUTION_NAME, LearnerError, installed
 from ..testkit.variants import Program, load_variants

@@ -8,7 +8,7 @@ from typing import Any
 from ..course.nouns import Target
 from ..course.registry import load_course
 from ..grading.build import must_be_built
-from ..grading.outside_tests import learners_code, must_be_started
+from ..grading.exceptions import learners_code, must_be_started
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION, put_first
 from ..programs import borrowing

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,12 +29,20 @@ from ..learner import progress
 from ..paths import ROOT, SOLUTION
 from ..programs.packages import LearnerError
 from ..terminal.screen import say
-from .compiled import compiled, complaint, is_called_alone, last_words, without_simulator
-from .lent import lent_parts, sources
-from .limits import run_command
+from .compiling import (
+    borrowed_parts,
+    compiled,
+    complaint,
+    is_called_alone,
+    last_words,
+    with_borrowed_parts,
+    without_simulator,
+)
+from .processes import run_command
 
 SECONDS = 300.0  # that a build may take
 MEMORY = 8 << 30
+COPY = "sources"  # the folder, beside what is built, of a copy with borrowed parts
 
 
 def build_for(
@@ -97,7 +106,7 @@ def build(
             if built_from.is_file() and built_from.read_text(encoding="utf-8") == state:
                 return None
             built_from.unlink(missing_ok=True)
-            folder_to_build = sources(package, program.parent, out)
+            folder_to_build = _sources(package, program.parent, out)
             if threading.current_thread() is threading.main_thread():  # and not behind a screen that others draw
                 say(f"Building {folder} ...", err=True)
             why = run_command(
@@ -133,7 +142,7 @@ def _state(package: Path, program: Path) -> str:
     """What the result depends on: MLX, whose version stands first, and a hash of it and all else."""
     asked = subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout
     own = [*compiler(), asked, version("mlx"), sys.implementation.cache_tag, platform.machine()]
-    own += [part for task, lines in lent_parts(package, program.parent) for part in (task.id, lines)]
+    own += [part for task, lines in borrowed_parts(package, program.parent) for part in (task.id, lines)]
     digest = hashlib.sha256("\0".join(map(str, own)).encode())
     for file in sorted(program.parent.rglob("*")):
         name = file.relative_to(program.parent)
@@ -141,3 +150,17 @@ def _state(package: Path, program: Path) -> str:
         if file.is_file() and not hidden and (file == program or file.suffix != ".py"):
             digest.update(f"{name.as_posix()}\0{hashlib.sha256(file.read_bytes()).hexdigest()}".encode())
     return f"mlx {version('mlx')} {digest.hexdigest()}"
+
+
+def _sources(package: Path, folder: Path, out: Path) -> Path:
+    """The folder to build in: itself, or a copy with what is borrowed. Its lines are still called those of the file."""
+    files = {package / task.target.file for task, _ in borrowed_parts(package, folder)}
+    if not files:
+        return folder
+    copy = out / COPY
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    for file in files:
+        text = f'#line 1 "{file}"\n{with_borrowed_parts(package, file)}'
+        (copy / file.relative_to(folder)).write_text(text, encoding="utf-8", errors="surrogateescape")
+    return copy

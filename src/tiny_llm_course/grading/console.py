@@ -21,13 +21,13 @@ from ..course.nouns import Task
 from ..course.places import name_of, tests_path
 from ..course.registry import load_course
 from ..paths import LEARNER, TESTS
-from ..programs.packages import NotImportable, installed, program
+from ..programs.packages import installed, program
 from ..terminal.screen import say
-from .breakpoints import Breakpoints
-from .diagnosis import finding_of
-from .kept_case import KeptCase, kept_case, with_numbers, words_of
-from .own_settings import OWN_SETTINGS
-from .words import facts
+from .exceptions import finding_of
+from .failing_case import KeptCase, case_of, with_numbers, words_of
+from .guard import Breakpoints
+from .processes import OWN_SETTINGS
+from .report import facts
 
 INTERRUPTED = 130
 CHANGES = "The check passed this time: your code does not do the same every time. What fails now and then: pdm run test"
@@ -68,8 +68,7 @@ class Catcher:
         if call.excinfo and not call.excinfo.errisinstance(pytest.skip.Exception):
             error = call.excinfo.value
             self.finding = None if isinstance(error, Reached) else finding_of(error, LEARNER)
-            with contextlib.suppress(NotImportable, AttributeError):  # its file is not there
-                self.case = kept_case(error, program(self.task.program))
+            self.case = case_of(error, self.task)
 
 
 def _reached(*args: Any, **kwargs: Any) -> None:

@@ -7,7 +7,7 @@ a pass.
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ..course.findings import Finding, Kind
@@ -16,13 +16,17 @@ from ..course.places import must_be_there, no_check, tests_paths
 from ..course.registry import UsageError, load_course
 from ..course.requirements import missing
 from ..course.results import TaskResult
+from ..course.selection import by_day
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION
 from ..source.written import is_within
 from .build import build_for
-from .deaths import Trace, death, death_of_import
-from .process import ChildProcess, Limits
-from .worker import Worker
+from .exits import Trace, death, death_of_import
+from .processes import Worker
+from .supervisor import ChildProcess, Limits
+
+# Of one task while others are still being graded, and at last of all, or why there are none.
+Update = TaskResult | list[TaskResult] | BaseException
 
 
 class NothingSelected(UsageError):
@@ -30,7 +34,7 @@ class NothingSelected(UsageError):
 
 
 @dataclasses.dataclass
-class Ends:
+class ExitState:
     """What has brought a grading process to its end. Who grades several days hands it on: no day finds it anew."""
 
     files: dict[str, Finding] = dataclasses.field(default_factory=dict)  # by module
@@ -45,7 +49,7 @@ def grade_day(
     oracle: str = "recorded",
     limits: Limits | None = None,
     pytest_args: tuple[str, ...] = (),
-    ends: Ends | None = None,
+    exits: ExitState | None = None,
     begin: Callable[[], None] = lambda: None,
     finished: Callable[[TaskResult], None] = lambda result: None,
     worker: Worker | None = None,
@@ -66,11 +70,11 @@ def grade_day(
     results = {task.id: TaskResult(task, missing=missing(task.requires)) for task in wanted}
     if not solution:
         progress.prepare(results.values(), whole=not pytest_args)
-    ends, cancelled = ends or Ends(), cancelled or threading.Event()
+    exits, cancelled = exits or ExitState(), cancelled or threading.Event()
     packages = [SOLUTION] if solution else [LEARNER, SOLUTION]  # what is borrowed is ours, and so is the diagnosis
     for task_id, finding in build_for(wanted, packages, cancelled).items():
         results[task_id].add(finding)
-    left = [task for task, r in results.items() if not r.finding and not _goes_without(r, ends)]
+    left = [task for task, r in results.items() if not r.finding and not _goes_without(r, exits)]
     if not left:
         begin()
     while left:
@@ -78,7 +82,7 @@ def grade_day(
         package = SOLUTION if solution else LEARNER
         job = {
             "test_files": [*map(str, tests_paths(results[task].task for task in left))],
-            "broken": {module: finding.to_json() for module, finding in ends.files.items()},
+            "broken": {module: finding.to_json() for module, finding in exits.files.items()},
             "pytest_args": [*options, *pytest_args],
         }
         run = ChildProcess(worker or Worker(), job, package, limits or Limits(), cancelled)
@@ -93,11 +97,11 @@ def grade_day(
                 continue  # it ended while its mistake was looked for: what it fails by is known
             if not result.failed or trace.frames:
                 result.add(_death_in(result, run, trace, package))
-            ends.tasks[run.task] = run.did
-            left = [task for task in left if not _goes_without(results[task], ends)]
-        elif run.module and run.module not in ends.files:
+            exits.tasks[run.task] = run.did
+            left = [task for task in left if not _goes_without(results[task], exits)]
+        elif run.module and run.module not in exits.files:
             at_fault, finding = death_of_import(run.why, run.trace(), run.module, package)
-            ends.files |= {run.module: finding, at_fault: finding}
+            exits.files |= {run.module: finding, at_fault: finding}
         else:
             raise UsageError(f"The tests could not be run: {run.last_words()}")
     selected = [result for result in results.values() if result.checks or result.absent or result.finding]
@@ -109,9 +113,9 @@ def grade_day(
     return selected
 
 
-def _goes_without(result: TaskResult, ends: Ends) -> bool:
+def _goes_without(result: TaskResult, exits: ExitState) -> bool:
     """Whether a task is not run, as it uses one that did not end: it would end in the same way, after the same time."""
-    for task, did in ends.tasks.items():
+    for task, did in exits.tasks.items():
         if task in load_course().needs(result.task.id):
             result.add(Finding(Kind.STOPPED, f"it uses {task}, which {did}", blocker=task))
             return True
@@ -124,3 +128,63 @@ def _death_in(result: TaskResult, run: ChildProcess, trace: Trace, package: Path
     if result.stub and not at_own:  # what it was tried with has ended it
         return Finding(Kind.NOT_STARTED, f"not started: {result.task.label}", blocker=result.task.id)
     return death(run.why, trace, run.check, run.wrote())
+
+
+class Grader:
+    """Grades in a thread of its own while keys are read and files are watched; only the newest request counts.
+
+    `tell` is called from that thread with a request's number and what came of it: of a task, and at last of all.
+    """
+
+    def __init__(self, limits: Limits, tell: Callable[[int, Update], None]) -> None:
+        self.number = 0  # of the newest request
+        self._limits = limits
+        self._tell = tell
+        self._cancelled = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._ready: Worker | None = None
+
+    def prepare(self) -> None:
+        """Start a process ahead, so that the next verdict need not wait for its imports."""
+        self._ready = self._ready or Worker()
+
+    def grade(self, tasks: Sequence[Task]) -> None:
+        """Begin to grade these tasks; what is being graded now is given up."""
+        self.cancel()
+        self._cancelled = threading.Event()
+        self.number += 1
+        worker, self._ready = self._ready, None
+        # Not a daemon: whatever happens to us, its process is ended by it.
+        thread = threading.Thread(target=self._run, args=(self.number, list(tasks), worker, self._cancelled))
+        self._threads = [*(t for t in self._threads if t.is_alive()), thread]
+        thread.start()
+
+    def cancel(self) -> None:
+        """Give up what is being graded."""
+        self._cancelled.set()
+
+    def close(self) -> None:
+        """Leave no process behind."""
+        self.cancel()
+        for thread in self._threads:
+            thread.join()
+        if self._ready:
+            self._ready.dismiss()
+            self._ready = None
+
+    def _run(self, number: int, tasks: list[Task], worker: Worker | None, cancelled: threading.Event) -> None:
+        def tell(update: Update) -> None:
+            if not cancelled.is_set():
+                self._tell(number, update)
+
+        found: list[TaskResult] = []
+        try:
+            for day, its_tasks in by_day(tasks):
+                found += grade_day(
+                    day, tasks=its_tasks, limits=self._limits, worker=worker, cancelled=cancelled, finished=tell
+                )
+                worker = None
+        except Exception as error:  # of a cancelled request nobody is told
+            tell(error)
+        else:
+            tell(found)

@@ -1,160 +1,217 @@
-"""What an exception of a graded test means to the learner."""
+"""What may be told of a task that has failed: nothing that its own checks contradict.
 
-import contextlib
+The probes say which known program the learner's may be. The task's checks are then run on that program too, and the
+claim is withheld unless it fails where the learner's fails, in the same way, and nowhere else. The failure to show is
+one that both have.
+
+If nothing is left to claim, there may be a mistake beside others. It is told of the first failure to show that one
+known program explains, and no other: one that passes all checks that the learner's passes, and fails as the learner's
+does, by the same result or the same stop, in all cases of that kind in which it fails, and in two of the task at least.
+A kind are the failures of one test function in one way. A stop is weaker than a result: both programs must stop in the
+same cases of the task. In other cases the learner's program may fail in another way, as a second mistake makes it do.
+A task that is used is blamed only if all checks pass with the solution's in its place.
+"""
+
 import dataclasses
-import io
 import itertools
-import os
-import re
-import sys
-import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
-from ..course.findings import WIDTH, CheckFailed, Finding, Kind, message_of, shortened
-from ..course.nouns import TASK_ID, Task
-from ..course.places import module_path
+import mlx.core as mx
+import pytest
+
+from ..course.claims import Claim
+from ..course.findings import Finding, Kind
+from ..course.nouns import Task
 from ..course.registry import load_course
-from ..paths import ROOT
-from ..programs.kernel_faults import KernelFault
-from ..programs.packages import NotImportable
-from ..testkit.cases import CASE_NOTE
-from ..testkit.errors import course_fault, of_the_course
-from .faults import finding_of_fault
+from ..learner import progress
+from ..paths import LEARNER
+from ..programs.packages import NotImportable, installed, program
+from ..source.written import holds_stub
+from ..testkit.naming import Diagnosis as Candidates
+from ..testkit.naming import culprits, diagnosis, explained, solved
+from ..testkit.outcomes import Stopped
+from ..testkit.rounding import EPSILON, close
+from ..testkit.variants import Variant, load_variants
 
-SUGGESTION = re.compile(r"\. Did you [^\x1b\n]*")
-MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
-
-
-def finding_of(error: BaseException, package: Path) -> Finding:
-    """Put an exception into words; `package` is the graded one, whose lines are the learner's."""
-    if isinstance(error, CheckFailed):
-        cause = error.__cause__ if error.finding.kind == Kind.MISJUDGED else None
-        return _with_cause(error.finding, cause, package) if cause else error.finding
-    if isinstance(error, NotImportable):
-        return _not_importable(error, package)
-    frames = learner_frames(error, package)
-    if isinstance(error, BaseExceptionGroup) and not frames:  # hypothesis: the same inputs gave different answers
-        return dataclasses.replace(finding_of(error.exceptions[0], package), indirect=True)
-    if task := _stub_of(error):
-        what = error if isinstance(error, NotImplementedError) else task.label
-        return Finding(Kind.NOT_STARTED, f"not started: {what}", blocker=task.id)
-    name = type(error).__name__
-    case = next((n.removeprefix(CASE_NOTE) for n in getattr(error, "__notes__", []) if n.startswith(CASE_NOTE)), "")
-    if isinstance(error, KernelFault):
-        return finding_of_fault(error, case, package)
-    if isinstance(error, SystemExit):
-        return Finding(Kind.STOPPED, f"your code left the program with sys.exit({error.code!r})", frames=frames)
-    if frames:
-        return Finding(Kind.RAISED, _raised(error, package), case=case, frames=frames)
-    if of_the_course(error):
-        return course_fault(error, case)
-    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
-        file = module_path(package, error.obj.__name__.partition(".")[2])
-        return Finding(Kind.NO_IMPORT, f"{file.relative_to(ROOT).as_posix()} defines no {error.name}")
-    if isinstance(error, TypeError) and "argument" in str(error):
-        return Finding(Kind.RAISED, f"cannot be called as its signature was: {first_line(error)}", case=case)
-    if isinstance(error, TypeError) and "not callable" in str(error):
-        return Finding(Kind.RAISED, f"cannot be called: {first_line(error)}", case=case)
-    # Not in the learner's lines: MLX computing what they returned, or a check that could not cope with it.
-    return Finding(Kind.RAISED, f"{name} after your code returned: {first_line(error)}", case=case, indirect=True)
+CASES = 8  # failures for which a mistake beside others is looked for
+ENOUGH = 2  # failures that it must explain: one may be luck
 
 
-def _with_cause(finding: Finding, cause: BaseException, package: Path) -> Finding:
-    """The finding of a check of the learner's that stops a right program, with what it raises."""
-    frames = learner_frames(cause, package)
-    return dataclasses.replace(finding, lines=(*finding.lines, _raised(cause, package)), frames=frames)
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """How a check fails: what is told of it, the exception, if that is not one of the checks' own, and the result."""
+
+    finding: Finding
+    stopped: Stopped | None = None
+    result: Any = None  # of the learner's program, if the check has kept it
+
+    def like(self, other: "Failure | None") -> bool:
+        """Whether another program fails in the same case, by the same kind or the same stop."""
+        if other is None:
+            return False
+        mine, theirs = self.finding, other.finding
+        return (mine.kind, mine.case, self.stopped) == (theirs.kind, theirs.case, other.stopped)
+
+    def equals(self, other: "Failure | None") -> bool:
+        """Whether another program, beyond that, has the same result there, or what is told of it."""
+        if other is None or not self.like(other):
+            return False
+        mine, theirs = self.result, other.result
+        if isinstance(mine, mx.array) and isinstance(theirs, mx.array):
+            return close(mine, theirs, 16 * EPSILON.get(theirs.dtype, 0.0))
+        same = (self.finding.headline, self.finding.lines) == (other.finding.headline, other.finding.lines)
+        return same or self.stopped is not None
 
 
-def _raised(error: BaseException, package: Path) -> str:
-    """What the learner's lines raised: of an assert without words its line, of input() that it cannot be asked for."""
-    said, line = first_line(error), next((frame.line or "" for frame in _own(error, package)[::-1]), "")
-    if isinstance(error, EOFError) and "input(" in line:
-        return "asks for input(), and there is no terminal to answer on"
-    if isinstance(error, AssertionError) and not said and line.startswith("assert"):
-        said = shortened(line)
-    return f"raised {type(error).__name__}: {said}".rstrip(": ")
+Failures = Mapping[str, Failure | None]  # by check; None if it passes
 
 
-def _stub_of(error: BaseException) -> Task | None:
-    """The task whose stub raised an error: in Python with its id first, elsewhere by what its statement does.
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+    """The mistakes to name or the tasks to blame, and the failure that shows it, if it is not the first one to tell."""
 
-    An extension's exception begins with the id, too; a compiler quotes what the stub says, and that becomes an error.
-    """
-    if not isinstance(error, RuntimeError):
-        return None
-    in_python = isinstance(error, NotImplementedError)
-    match = re.search(rf"^({TASK_ID})" if in_python else rf'(?:^|")({TASK_ID}) ', str(error))
-    tasks = [task for task in load_course().tasks() if in_python or not task.target.is_python]
-    return next((task for task in tasks if match and task.id == match[1]), None)
+    claims: tuple[Claim, ...] = ()
+    culprits: tuple[Task, ...] = ()
+    finding: Finding | None = None
 
 
-def _not_importable(error: NotImportable, package: Path) -> Finding:
-    cause = error.cause
-    if isinstance(cause, Finding):
-        return cause
-    path = module_path(package, error.module)
-    file = path.relative_to(ROOT).as_posix()
-    if isinstance(cause, str):
-        return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {cause}", place=file)
-    if isinstance(cause, SyntaxError):
-        where = Path(cause.filename) if cause.filename else path
-        if where.is_relative_to(package):  # perhaps a file of the learner's own that this one imports
-            place = where.relative_to(ROOT).as_posix() + (f":{cause.lineno}" if cause.lineno else "")
-            lines = (shortened(cause.text.strip()),) if cause.text else ()
-            return Finding(Kind.NO_IMPORT, f"{place} is not Python: {cause.msg}", lines, place=place)
-    if missing := _missing(cause, package):
-        return missing
-    frames = learner_frames(cause, package)
-    # The file whose own lines raised: perhaps one of the learner's that this one imports.
-    tried = [frame for frame in _own(cause, package) if frame.name == "<module>"]
-    place = f"{_relative(tried[-1])}:{tried[-1].lineno}" if tried else file
-    file = place.partition(":")[0]
-    if isinstance(cause, SystemExit):
-        headline = f"{file} calls sys.exit({cause.code!r}) while it is imported"
-        return Finding(Kind.NO_IMPORT, headline, frames=frames, place=place)
-    what = "" if isinstance(cause, CheckFailed) else f"{type(cause).__name__}: "
-    return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {what}{first_line(cause)}", frames=frames, place=place)
+@dataclasses.dataclass(frozen=True)
+class Checks:
+    """A task's checks, which `run` runs one at a time, and how the learner's program has failed them."""
+
+    task: Task
+    items: Sequence[pytest.Item]
+    failures: Failures
+    run: Callable[[pytest.Item], Failure | None]
+    known: dict[tuple[str, str], Failure | None] = dataclasses.field(default_factory=dict)  # by program and check
+
+    def confirm(self, found: Candidates, needs: Sequence[Task]) -> Diagnosis:
+        """What of a diagnosis may be told."""
+        if found.culprits:
+            with solved(found.culprits):
+                proven = not any(map(self.run, self.items))
+            return Diagnosis(culprits=found.culprits) if proven else Diagnosis()
+        shown = [(program, failure) for program in found.programs if (failure := self._shown(program, needs))]
+        if not shown and (one := self._beside_others(found.likely)):
+            failure, program = one
+            return Diagnosis((_claim(program, here=True),), finding=failure.finding)
+        first = min((failure.finding for _, failure in shown), key=Finding.rank, default=None)
+        return Diagnosis(tuple(_claim(program) for program, _ in shown), finding=first)
+
+    def of_stub(self, needs: Sequence[Task]) -> Diagnosis:
+        """What to tell of a stub that was not reached: for which tasks that it uses it would wait."""
+        item = next(item for item in self.items if self.failures[item.name])
+
+        def reached() -> bool:
+            failure = self.run(item)
+            return failure is not None and failure.finding.blocker == self.task.id
+
+        at_fault = culprits(reached, needs)
+        finding = Finding(Kind.NOT_STARTED, f"not started: {self.task.label}", blocker=self.task.id)
+        with solved(at_fault):
+            return Diagnosis(culprits=at_fault, finding=finding) if at_fault and reached() else Diagnosis()
+
+    def _shown(self, program: Variant, needs: Sequence[Task]) -> Failure | None:
+        """The failure to show with the claim that the learner's program is a known one; None if there is none."""
+        theirs = {item.name: self._of(program, item) for item in self.items}
+        if not _fails_alike(self.failures, theirs):
+            if not needs:
+                return None
+            with solved(needs):  # the known program uses the solution's, so let the learner's use them too
+                if not _fails_alike({item.name: self.run(item) for item in self.items}, theirs):
+                    return None
+        shared = [failure for name, failure in self.failures.items() if failure and failure.like(theirs[name])]
+        return min(shared, key=lambda failure: failure.finding.rank(), default=None)
+
+    def _beside_others(self, likely: Sequence[Variant]) -> tuple[Failure, Variant] | None:
+        """A failure that one of the likely programs explains, and no other one that the checks do not refute."""
+        kinds: dict[tuple[str, Kind | None], list[pytest.Item]] = {}
+        for item in sorted(filter(self._is_example, self.items), key=self._rank):
+            kinds.setdefault(self._kind_of(item), []).append(item)
+        examples = [item for kind in kinds.values() for item in kind]
+        if len(examples) < ENOUGH:  # as of an open task, which has one check
+            return None
+
+        @cache
+        def refuted(program: Variant) -> bool:
+            """Whether it fails a check that the learner's program passes."""
+            return any(self._of(program, item) for item in self.items if not self.failures[item.name])
+
+        @cache
+        def equal(item: pytest.Item, program: Variant) -> bool:
+            failure = self.failures[item.name]
+            return failure is not None and failure.equals(self._of(program, item))
+
+        def explains(item: pytest.Item, program: Variant) -> bool:
+            sisters = (each for each in kinds[self._kind_of(item)] if self._of(program, each))
+            if not (equal(item, program) and all(equal(each, program) for each in sisters)) or refuted(program):
+                return False
+            if _stops(self.failures[item.name]) and not self._stop_together(program, examples):
+                return False
+            alike = (each for each in examples if equal(each, program))
+            return len([*itertools.islice(alike, ENOUGH)]) == ENOUGH
+
+        one = explained([kind[0] for kind in kinds.values()][:CASES], likely, explains)
+        failure = self.failures[one[0].name] if one else None
+        return (failure, one[1]) if one and failure else None
+
+    def _stop_together(self, program: Variant, items: Iterable[pytest.Item]) -> bool:
+        """Whether a known program stops in the same ones of some checks."""
+        return all(_stops(self.failures[item.name]) == _stops(self._of(program, item)) for item in items)
+
+    def _is_example(self, item: pytest.Item) -> bool:
+        """Whether a check has failed in a case that a learner can look at, by an oracle's word."""
+        failure = self.failures[item.name]
+        return failure is not None and not (failure.finding.swept or failure.finding.indirect)
+
+    def _rank(self, item: pytest.Item) -> Any:
+        failure = self.failures[item.name]
+        return failure and failure.finding.rank()
+
+    def _kind_of(self, item: pytest.Item) -> tuple[str, Kind | None]:
+        """The test function of a check, and in which way it has failed."""
+        return item.name.partition("[")[0], _kind(self.failures[item.name])
+
+    def _of(self, program: Variant, item: pytest.Item) -> Failure | None:
+        """How a check fails on a known program, which is found out once."""
+        key = program.name, item.name
+        if key not in self.known:
+            with installed(self.task.program, program.program):
+                self.known[key] = self.run(item)
+        return self.known[key]
 
 
-def _missing(error: BaseException, package: Path) -> Finding | None:
-    """The finding if a file imports what a task should have defined: then that task is at fault, and not the file."""
-    match = MISSING.match(str(error)) if isinstance(error, ImportError) else None
-    for task in load_course().tasks() if match else ():
-        if match and (task.program.name, task.program.module) == match.groups():
-            file = (package / task.program.file).relative_to(ROOT).as_posix()
-            frames = learner_frames(error, package)
-            return Finding(Kind.NO_IMPORT, f"{file} defines no {task.program.name}", frames=frames, blocker=task.id)
-    return None
+def diagnose(checks: Checks, package: Path, until: float) -> Diagnosis:
+    """What to tell of a task that has failed: its known mistakes, or the tasks whose mistakes it suffers from."""
+    task = checks.task
+    try:
+        subject = program(task.program)
+    except (NotImportable, AttributeError):  # the file cannot be imported, or the function is gone
+        return Diagnosis()
+    course = load_course()
+    borrowed = progress.borrowed()  # these are right already
+    needs = [course.task(need) for need in course.needs(task.id) if need not in borrowed]
+    if package == LEARNER and holds_stub(task, package) and (found := checks.of_stub(needs)).culprits:
+        return found
+    return checks.confirm(diagnosis(load_variants(task), subject, needs, until), needs)
 
 
-def learner_frames(error: BaseException, package: Path) -> tuple[str, ...]:
-    """The graded package's own lines on the way to an error, innermost last: `src/tiny_llm/basics.py:12  code`."""
-    own = _own(error, package)
-    lines = [shortened(f"{_relative(frame)}:{frame.lineno}  {frame.line or ''}".rstrip()) for frame in own]
-    return tuple(line for line, _ in itertools.groupby(lines))  # a comprehension is a frame of its own
+def _claim(program: Variant, here: bool = False) -> Claim:
+    mistakes = program.mistakes
+    return Claim([m.fact for m in mistakes], [m.question for m in mistakes], here, [m.name for m in mistakes])
 
 
-def _own(error: BaseException, package: Path) -> list[traceback.FrameSummary]:
-    return [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(package)]
+def _stops(failure: Failure | None) -> bool:
+    return failure is not None and failure.stopped is not None
 
 
-def _relative(frame: traceback.FrameSummary) -> str:
-    return Path(frame.filename).relative_to(ROOT).as_posix()
+def _fails_alike(mine: Failures, theirs: Failures) -> bool:
+    """Whether two programs fail the same checks, each by the same kind of failure."""
+    return all(_kind(failure) == _kind(theirs[name]) for name, failure in mine.items())
 
 
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message that says something, with paths as seen from the checkout."""
-    beginning = message_of(error)[: 100 * WIDTH].strip()  # of perhaps a hundred million characters
-    line = (beginning.splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", "")
-    return shortened(line + _suggestion(error))
-
-
-def _suggestion(error: BaseException) -> str:
-    """Python's own ". Did you mean: 'query'?", which it finds only when it prints an error."""
-    if not isinstance(error, NameError | AttributeError | ImportError):
-        return ""
-    with contextlib.redirect_stderr(io.StringIO()) as printed, contextlib.suppress(Exception):
-        sys.__excepthook__(type(error), error, error.__traceback__)
-    found = SUGGESTION.findall(printed.getvalue())
-    return found[-1] if found else ""
+def _kind(failure: Failure | None) -> Kind | None:
+    return failure.finding.kind if failure else None

@@ -1,14 +1,18 @@
-"""What the tests stand on stays as it is while the learner's code runs beside them.
+"""Protects the process that grades from the learner's code, which runs in it beside the tests.
 
-Both live in one process, so that a learner's file could replace `mx.allclose`, `isinstance` or a check of the test kit,
-by accident (a name that was meant to be its own) or to see what happens. Before the first of the learner's files is
-imported, everything in the modules that grading uses is noted; whatever is another object later is put back, and named.
+A learner's file could replace `mx.allclose`, `isinstance` or a check of the test kit, by accident (a name that was
+meant to be its own) or to see what happens. Before the first of the learner's files is imported, `Guard` notes
+everything in the modules that grading uses; whatever is another object later is put back, and named. Signals to other
+processes are refused, and breakpoint() does not stop.
 """
 
 import ast
 import builtins
 import contextlib
 import importlib
+import os
+import pdb
+import signal
 import sys
 from collections.abc import Mapping
 from operator import is_
@@ -16,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..course.places import module_path
+from ..course.places import module_path, name_of
 from ..source.parsing import parse
 
 # These packages and the graded tests with all their modules, and these modules by themselves: others keep notes of
@@ -129,3 +133,51 @@ def _is_file(name: str, package: Path) -> bool:
     """Whether a name, "tiny_llm.kernels.axpy", is a module of the learner's package."""
     top, _, module = name.partition(".")
     return top == LEARNER and module_path(package, module).is_file()
+
+
+def signal_no_others() -> None:
+    """From now on `os.kill` refuses the processes that this one has not started, with a PermissionError.
+
+    Native code that asks the system by itself is not seen.
+    """
+    own = os.getpid()
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        if event not in ("os.kill", "os.killpg"):
+            return
+        target, number = args
+        if number and not _is_of(own, abs(target) if target != -1 else 1):  # -1 is every process that there is
+            name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+            raise PermissionError(f"{name} to a process that your code has not started")
+
+    sys.addaudithook(hook)
+
+
+def _is_of(own: int, target: int) -> bool:
+    """Whether a process, or the first one of a group, is our own or comes from it; 0 is our own group."""
+    import psutil  # which is rarely needed, and takes time
+
+    if target in (0, own):
+        return True
+    try:
+        return own in (process.pid for process in psutil.Process(target).parents())
+    except psutil.Error:
+        return True  # gone, which the system will say
+
+
+class Breakpoints:
+    """Takes the place of Python's debugger; `place` is the last line of the package that has called it."""
+
+    def __init__(self, package: Path) -> None:
+        self.place = ""
+        self._package = package
+
+    def install(self) -> None:
+        """From now on breakpoint() and pdb.set_trace() only leave their place."""
+        sys.breakpointhook = pdb.set_trace = self._stop
+
+    def _stop(self, *args: Any, **kwargs: Any) -> None:
+        caller = sys._getframe(1)
+        file = Path(caller.f_code.co_filename)
+        if file.is_relative_to(self._package):
+            self.place = f"{name_of(file)}:{caller.f_lineno}"

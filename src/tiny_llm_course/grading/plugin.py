@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from ..course.findings import CheckFailed, Finding, Kind
 from ..course.nouns import Task
@@ -21,10 +22,9 @@ from ..programs import borrowing, kernels
 from ..programs.packages import NotImportable, import_learner, program, put_broken, put_package
 from ..source.imports import Imports
 from ..testkit.recordings import MODES, Recordings
-from .closed import Closed
-from .diagnosis import finding_of
+from .exceptions import finding_of
 from .guard import Guard, import_oracles
-from .origin import forbidden_kind, not_written_here
+from .own_work import Closed, forbidden_kind, not_written_here
 from .traps import Traps, nothing_compiled
 
 TASK = pytest.StashKey[Task]()
@@ -231,3 +231,9 @@ def pytest_runtest_makereport(
         if not finding.unexpected:  # an editor shows the verdict, not the harness's own lines
             report.longrepr = finding.text()
     return report
+
+
+def run_again(item: pytest.Item) -> bool:
+    """Run a check with fresh fixtures, and say whether it passes. One that is skipped does."""
+    item._initrequest()  # type: ignore[attr-defined]
+    return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))

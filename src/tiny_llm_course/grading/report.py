@@ -15,8 +15,9 @@ from ..learner.board import State, next_task, standings
 from ..paths import LEARNER, ROOT
 from ..source.written import where
 from ..terminal.screen import say
-from .words import Line, facts, verdict
+from .exceptions import few
 
+Line = partial[None]  # prints it
 MARKS = {
     "passed": ("✓", "green"),
     "failed": ("✗", "red"),
@@ -54,7 +55,7 @@ def report_fault(fault: Finding) -> None:
 
 
 @dataclass
-class Room:
+class ScreenBudget:
     """What a run may still print about its tasks beyond one line for each, so that all of it stays on one screen."""
 
     rows: int
@@ -62,14 +63,14 @@ class Room:
     used: bool = False
 
     @classmethod
-    def of(cls, tasks: Iterable[Task]) -> "Room":
+    def of(cls, tasks: Iterable[Task]) -> "ScreenBudget":
         """For a run of these tasks."""
         ids = [(task.week, task.day) for task in tasks]
         days = len(set(ids))
         return cls(SCREEN - len(ids) - (HEADING + 1) * days - SUM, days > 1)
 
     def takes(self, rows: int) -> bool:
-        """Whether there is room for so many, which are then gone. The first that asks always gets it."""
+        """Whether so many rows are left, and take them. The first that asks always gets it."""
         fits = rows <= self.rows or not self.used
         if fits:
             self.rows -= rows
@@ -77,7 +78,9 @@ class Room:
         return fits
 
 
-def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding], room: Room) -> None:
+def report_results(
+    results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding], budget: ScreenBudget
+) -> None:
     """Print the verdicts of a day, after the `faults` that have not been told yet."""
     for fault in broken.values():
         report_fault(fault)
@@ -87,21 +90,21 @@ def report_results(results: Sequence[TaskResult], package: str, broken: Mapping[
         and len({result.left_out for result in results}) == 1
         and statuses in ({"passed"}, {"not started"}, {"borrowed"})
     )
-    if room.several and not broken and alike and not any(result.road for result in results):
+    if budget.several and not broken and alike and not any(result.road for result in results):
         _report_alike(results)
-        room.rows += len(results) - 1
+        budget.rows += len(results) - 1
         return
-    for _, group in groupby(results, lambda r: _in_one_line(r) if room.several else r.task.id):
+    for _, group in groupby(results, lambda r: _in_one_line(r) if budget.several else r.task.id):
         members = list(group)
         if len(members) > 1:
             mark, colour = MARKS[members[0].status]
             ids = ", ".join(result.task.id for result in members)
             say(f"{mark} {ids}: {verdict(members[0])}", colour=colour, bold=members[0].status == "failed")
-            room.rows += len(members) - 1
+            budget.rows += len(members) - 1
         else:
-            report_task(members[0], package, room)
-    room.rows -= sum(1 + len(facts(fault)) for fault in broken.values())
-    if not room.several:
+            report_task(members[0], package, budget)
+    budget.rows -= sum(1 + len(facts(fault)) for fault in broken.values())
+    if not budget.several:
         _report_references(results)
         _report_day(results, package, broken)
 
@@ -193,16 +196,16 @@ def _report_alike(results: Sequence[TaskResult]) -> None:
         say(f"{mark} {which}: {verdict(first)} · read {chapter(first.task)}", colour=colour)
 
 
-def report_task(result: TaskResult, package: str, room: Room | None = None) -> None:
-    """Print the verdict of a task, and what there is to say about it, if there is room."""
+def report_task(result: TaskResult, package: str, budget: ScreenBudget | None = None) -> None:
+    """Print the verdict of a task, and what there is to say about it, if the budget allows it."""
     mark, colour = MARKS[result.status]
     line, details = f"{mark} {result.task.label}: {verdict(result)}", _details(result, package)
-    if room and details and not room.takes(len(details)):
+    if budget and details and not budget.takes(len(details)):
         line, details = f"{line} · pdm run test {result.task.id}", []
     say(line, colour=colour, bold=result.status == "failed")
     for detail in details:
         detail()
-    if result.road and (room is None or room.takes(1)):
+    if result.road and (budget is None or budget.takes(1)):
         say(f"    {result.road} · pdm run history {result.task.id}")
 
 
@@ -236,3 +239,48 @@ def _prints(count: int, lines: Sequence[str], checks: int) -> list[Line]:
     first = f", the first {len(lines)}" * (count > len(lines))
     head = f"    your code printed {count} line{'s' * (count > 1)} in {checks} check{'s' * (checks != 1)}{first}:"
     return [partial(say, head), *(partial(say, f"      | {line}", cut=True) for line in lines)]
+
+
+def verdict(result: TaskResult) -> str:
+    """A task's status in words, with its checks counted."""
+    count = f"{result.failed} of {result.checks} check{'s' * (result.checks > 1)} failed"
+    match result.status:
+        case "passed":
+            checks = f"passed, {result.checks} check{'s' * (result.checks > 1)}"
+            return f"{checks}; {result.not_here}" if result.not_here else checks
+        case "not run here":
+            return result.not_here
+        case "waiting" if result.finding:
+            return f"waits for {load_course().task(result.finding.blocker).label}"
+        case "not run" if result.finding and (result.finding.blocker or result.finding.kind == Kind.COURSE):
+            return f"not run, {result.finding.headline}"
+        case "not run" if result.finding:
+            return f"not run, {result.finding.barred}"
+        case "not run":
+            return f"not run, {result.passed} of {result.checks} checks passed before the tests were stopped"
+        case "failed" if result.culprits:
+            are = "are" if len(result.culprits) > 1 else "is"
+            return f"{count}; this task is right, {' and '.join(result.culprits)} which it uses {are} not"
+        case "not started" if result.culprits:
+            return f"not started, and would wait for {load_course().task(result.first).label}, which is not right"
+        case "borrowed":
+            return f"borrowed (pdm run return {result.task.id} to write it yourself)"
+        case "failed" if result.finding and result.finding.place:
+            return f"failed, {result.finding.barred}"
+        case "failed" if result.passed + result.failed == result.checks:
+            return count
+        case "failed" if result.checks:
+            failed = f", {result.failed} of which failed" if result.failed else ""
+            return f"failed, stopped after {result.passed + result.failed} of {result.checks} checks{failed}"
+        case status:
+            return f"{status}, optional" if result.left_out else status
+
+
+def facts(finding: Finding) -> list[Line]:
+    """What shows that a finding is true, below its headline."""
+    lines = [
+        partial(say, f"      {line}", cut=finding.kind in (Kind.NOT_BUILT, Kind.NO_IMPORT)) for line in finding.lines
+    ]
+    if finding.case:
+        lines.append(partial(say, f"      case      {finding.case}"))
+    return lines + [partial(say, f"      {frame}", cut=True) for frame in few(finding.frames)]

@@ -17,7 +17,7 @@ from typing import Any
 from ..course.nouns import Day, Task
 from ..course.places import bench_path, record_path
 from ..course.registry import Course, UsageError, load_course, resolve
-from ..grading.outside_tests import learners_code
+from ..grading.exceptions import learners_code
 from ..learner import progress
 from ..paths import LEARNER, ROOT, SOLUTION, put_first
 from ..programs import borrowing

@@ -15,7 +15,7 @@ from ...course.registry import load_course, with_commands
 from ...course.requirements import in_words, missing
 from ...course.selection import one_task
 from ...grading.day import grade_day
-from ...grading.process import Limits
+from ...grading.supervisor import Limits
 from ...learner import progress
 from ...paths import LEARNER, ROOT, SOLUTION
 from ...programs.packages import LearnerError
@@ -116,7 +116,7 @@ def _others(variants: "Variants") -> list[Listing]:
 
 def _figures(variants: "Variants", shown: Collection[str]) -> list[str]:
     """What the comparison in a child process measured, or why it did not."""
-    from ...grading.limits import run_limited
+    from ...grading.processes import run_limited
     from ...measuring.speed import Timing
 
     if variants.size is None:

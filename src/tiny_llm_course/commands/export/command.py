@@ -11,7 +11,7 @@ from ...course.nouns import Day, Task
 from ...course.registry import UsageError
 from ...course.results import TaskResult
 from ...course.selection import by_day, selected
-from ...grading.day import Ends, grade_day
+from ...grading.day import ExitState, grade_day
 from ...learner import attempts, progress
 from ...terminal.screen import say
 from .. import out_file
@@ -59,8 +59,8 @@ def export(
     tasks = selected(names, week, day, f"export --format {form}")
     begun = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
     borrowed = progress.borrowed()
-    ends = Ends()
-    days = [_graded(the_day, its_tasks, points, borrowed, ends) for the_day, its_tasks in by_day(tasks)]
+    exits = ExitState()
+    days = [_graded(the_day, its_tasks, points, borrowed, exits) for the_day, its_tasks in by_day(tasks)]
     if history:
         days = [_with_attempts(graded) for graded in days]
     text = formats.FORMATS[form](days, provenance.of(begun.isoformat()))
@@ -84,11 +84,11 @@ def _with_attempts(graded: GradedDay) -> GradedDay:
     return replace(graded, verdicts=tuple(verdicts))
 
 
-def _graded(day: Day, tasks: list[Task], points: str, borrowed: frozenset[str], ends: Ends) -> GradedDay:
+def _graded(day: Day, tasks: list[Task], points: str, borrowed: frozenset[str], exits: ExitState) -> GradedDay:
     started = time.monotonic()
     why = "the tests were stopped before"
     try:
-        results = {result.task.id: result for result in grade_day(day, tasks=tasks, ends=ends)}
+        results = {result.task.id: result for result in grade_day(day, tasks=tasks, exits=exits)}
     except UsageError as error:  # the day's tests are damaged or gone; the other days still count
         results, why = {}, str(error)
     seconds = time.monotonic() - started

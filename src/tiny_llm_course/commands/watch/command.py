@@ -4,7 +4,7 @@ import click
 
 from ...course.registry import load_course
 from ...course.selection import selected
-from ...grading.process import Limits
+from ...grading.supervisor import Limits
 from ...terminal.screen import say
 from ..options import Finite, names_of_tasks
 

@@ -11,8 +11,7 @@ from ...course.nouns import Task
 from ...course.registry import load_course
 from ...course.results import TaskResult
 from ...doctor.missing import restoring
-from ...grading.report import MARKS, report_task
-from ...grading.words import verdict
+from ...grading.report import MARKS, report_task, verdict
 from ...paths import LEARNER, ROOT
 from ...terminal.screen import USUAL, columns, say
 

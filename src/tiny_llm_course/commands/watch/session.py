@@ -14,9 +14,9 @@ from ...course.nouns import Task
 from ...course.registry import UsageError, load_course
 from ...course.results import TaskResult
 from ...course.selection import by_day
-from ...grading.background import Grader, News
-from ...grading.process import Limits
+from ...grading.day import Grader, Update
 from ...grading.report import faults, report_fault, report_task
+from ...grading.supervisor import Limits
 from ...learner import attempts, hints, progress
 from ...paths import LEARNER
 from ...source.code import Code
@@ -46,7 +46,7 @@ class Session:
         self.said = ""
         self._started = 0.0
         self._poll = poll
-        self._mail: queue.SimpleQueue[tuple[int, News] | None] = queue.SimpleQueue()
+        self._mail: queue.SimpleQueue[tuple[int, Update] | None] = queue.SimpleQueue()
         self._bell, self._ringer = os.pipe()
         self._grader = Grader(limits, lambda number, verdicts: self._post((number, verdicts)))
         self._keys = Keys()
@@ -98,7 +98,7 @@ class Session:
             if self.leave is not None and time.monotonic() >= self.leave:
                 self.go_on()
 
-    def _post(self, letter: tuple[int, News] | None) -> None:
+    def _post(self, letter: tuple[int, Update] | None) -> None:
         """Called from the threads."""
         self._mail.put(letter)
         os.write(self._ringer, b"!")
@@ -132,7 +132,7 @@ class Session:
         elif problems or self.code.problems(self.work.tasks):
             self.turn_to("task")
 
-    def take(self, number: int, news: News) -> None:
+    def take(self, number: int, news: Update) -> None:
         """Verdicts came; those of a request that was given up do not count."""
         if number != self._grader.number or not self.due:
             return

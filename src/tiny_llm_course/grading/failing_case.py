@@ -6,22 +6,27 @@ the program was called, `inputs` and `named` how it was called once more, `value
 is what it gave and `expected` what it should. A check of the learner's is called on a program, `misjudged`.
 """
 
+import contextlib
 import dataclasses
 import inspect
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
+import pytest
 
 from ..course.findings import shortened
+from ..course.nouns import Task
 from ..course.places import name_of
 from ..paths import COURSE, LEARNER, TESTS
+from ..programs import packages
 from ..testkit.cases import dtype_word, shape_words, type_words
 from ..testkit.rounding import exact, to_float64
+from .plugin import TASK
 
 NAMES = 12  # of a test's variables that are listed
 SOURCE = 12  # lines of a test that are shown
@@ -80,6 +85,13 @@ def kept_case(error: BaseException, program: Callable[..., Any]) -> KeptCase:
     source = () if call or test is None else _source(test)
     order = sorted(listed, key=lambda name: name in ("expected", "yours"))
     return KeptCase(names, tuple(order[-NAMES:]), call, source)
+
+
+def case_of(error: BaseException, task: Task) -> KeptCase | None:
+    """The case in which a check of a task has failed; None if the task's file or function is not there."""
+    with contextlib.suppress(packages.NotImportable, AttributeError):
+        return kept_case(error, packages.program(task.program))
+    return None
 
 
 def _ours(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,3 +165,15 @@ def with_numbers(case: KeptCase) -> list[str]:
         lines.append(f"{name:<{widest}}  {words_of(value)}")
         lines += [f"  {row}" for row in numbers_of(value)]
     return lines
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With `-p` of this module, as `pdm run test --full` has it: show the arrays of the case below a failed check."""
+    report = yield
+    graded = report.failed and TASK in item.stash
+    if call.excinfo and graded and (case := case_of(call.excinfo.value, item.stash[TASK])):
+        report.sections.append(("the case", "\n".join(with_numbers(case))))
+    return report

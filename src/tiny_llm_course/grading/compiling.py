@@ -65,15 +65,26 @@ def without_simulator(tasks: Iterable[Task]) -> dict[str, Finding]:
 
 def _compiled(job: tuple[Path, Path, bool]) -> Finding | None:
     file, package, checked = job
-    text = file.read_text(encoding="utf-8", errors="surrogateescape")
-    for task in progress.borrowed_tasks() if package == LEARNER else ():
-        if package / task.target.file == file and not task.target.is_python:
-            text = with_part(text, task.target, solved_part(task.target))
     try:
-        built(Source(text, file), checked)
+        built(Source(with_borrowed_parts(package, file), file), checked)
     except NotBuilt as error:
         return complaint(str(error), package) or last_words(str(error), file.relative_to(ROOT).as_posix(), "")
     return None
+
+
+def borrowed_parts(package: Path, place: Path) -> list[tuple[Task, str]]:
+    """The borrowed tasks whose parts stand in a file or a folder of a package, each with our lines."""
+    tasks = progress.borrowed_tasks() if package == LEARNER else ()
+    found = [t for t in tasks if not t.target.is_python and (package / t.target.file).is_relative_to(place)]
+    return [(task, solved_part(task.target)) for task in found]
+
+
+def with_borrowed_parts(package: Path, file: Path) -> str:
+    """The text of a file, with our lines as the parts that are borrowed."""
+    text = file.read_text(encoding="utf-8", errors="surrogateescape")
+    for task, lines in borrowed_parts(package, file):
+        text = with_part(text, task.target, lines)
+    return text
 
 
 def complaint(words: str, folder: Path) -> Finding | None:

@@ -18,14 +18,13 @@ from ..course.findings import Finding
 from ..course.nouns import Task
 from ..course.registry import UsageError, load_course
 from ..course.results import TaskResult
-from .deaths import Trace, cause_of_exit, trace_of
-from .limits import TICK, Cancelled, Stopwatch
-from .tail import Tail
-from .worker import CHECK_BEGINS, Worker
+from .exits import Trace, cause_of_exit, trace_of
+from .processes import CHECK_BEGINS, TICK, Cancelled, Stopwatch, Worker
 
 TRACE = 1.0  # seconds a child may take to say at which line it is
 SILENCE = 0.1  # seconds without a word after which it has said it
 DIAGNOSIS = 60.0  # seconds beyond those of a task for saying what is wrong with it, on a machine that is busy
+TAIL = 65536  # bytes that are kept of what a child writes
 START = 60.0  # seconds a child may take for what is not the learner's: starting Python, importing the tests
 
 
@@ -204,3 +203,23 @@ class ChildProcess:
     def wrote(self) -> str:
         """What was written past Python while its last check was running, if it ended by itself."""
         return self._words.text().rpartition(CHECK_BEGINS)[2] if self._ended_itself else ""
+
+
+class Tail(threading.Thread):
+    """Reads a pipe to its end and keeps the last of it, so that a flood of words blocks nobody and fills no memory."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._pipe = pipe
+        self._kept = b""
+        self.start()
+
+    def run(self) -> None:
+        """Read."""
+        with self._pipe as pipe:
+            while chunk := pipe.read1(TAIL):  # type: ignore[attr-defined]
+                self._kept = (self._kept + chunk)[-TAIL:]
+
+    def text(self) -> str:
+        """What was read last."""
+        return self._kept.decode(errors="replace")

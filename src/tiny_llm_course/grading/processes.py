@@ -1,7 +1,9 @@
-"""Runs a command in a child process, within limits of time and memory; and the tree of processes that one begins."""
+"""Child processes within limits of time and memory: one command, or a worker that grades; and all that they start."""
 
 import contextlib
+import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -9,17 +11,22 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import psutil
 
 from ..paths import ROOT
-from .deaths import signal_words
+from .exits import signal_words
 
 TICK = 0.02  # seconds between two looks at the child
 STEP = 1.0  # seconds that one look counts at most: a machine that slept did not compute
 LEAST_SHARE = 0.25  # of a second that counts, however many others the machine is busy with
 FAMILY = 0.25  # seconds between two looks for what it has started, which goes through all processes of the machine
+# Written where native code writes, before each check: what stands behind the last one belongs to that check.
+CHECK_BEGINS = "\x1e"
+# pytest grades by the course's own settings. Else a learner's pytest.ini or conftest.py would change the run, or break
+# it, and so would a scratch file in the checkout's folder with the name of a library.
+OWN_SETTINGS = ("-c", str(ROOT / "pyproject.toml"), "--noconftest", "-o", "pythonpath=")
 
 
 class Cancelled(Exception):
@@ -141,3 +148,48 @@ def run_command(
     finally:
         tree.end()
         process.wait()
+
+
+class Worker:
+    """A child process in a process group of its own; it ends by itself when its parent is gone before the job came."""
+
+    def __init__(self) -> None:
+        self.secret = secrets.token_hex(16)
+        self.events, to_events = os.pipe()
+        self.trace, to_trace = os.pipe()
+        self._pipes = {"events": to_events, "trace": to_trace}
+        self.process = subprocess.Popen(
+            # -P: a scratch file of the learner's, random.py say, must not be taken for the library's.
+            [sys.executable, "-P", "-m", "tiny_llm_course.grading.child"],
+            cwd=ROOT,
+            # Plugins of other packages in the environment take half a second to import, and grade nothing.
+            env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONBREAKPOINT": "0", **os.environ, "PYTEST_ADDOPTS": ""},
+            pass_fds=list(self._pipes.values()),
+            process_group=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for pipe in self._pipes.values():
+            os.close(pipe)
+        self.tree = Tree(self.process.pid)
+
+    def begin(self, **job: Any) -> None:
+        """Hand it its job; if it has died meanwhile, whoever waits for its events will see that."""
+        assert self.process.stdin
+        with contextlib.suppress(BrokenPipeError), self.process.stdin as pipe:
+            pipe.write(json.dumps({**self._pipes, "secret": self.secret, **job}).encode())
+
+    def end(self) -> None:
+        """End it and all that it started, and leave nothing behind."""
+        self.tree.end()
+        self.process.wait()
+
+    def dismiss(self) -> None:
+        """End it although it never had a job."""
+        self.end()
+        os.close(self.events)
+        os.close(self.trace)
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe:
+                pipe.close()

@@ -1,0 +1,232 @@
+"""What the child process tells the harness while pytest runs: each check's result, and the diagnosis of each task.
+
+What the learner prints is kept apart, labelled and capped.
+"""
+
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..course.findings import CheckFailed, Finding, Kind
+from ..course.nouns import Task
+from ..paths import COURSE
+from ..programs.packages import NotImportable
+from ..testkit.outcomes import Stopped
+from .diagnosis import Checks, Diagnosis, Failure, diagnose
+from .exceptions import finding_of
+from .guard import Breakpoints
+from .plugin import ABSENT, BROKEN, FINDING, GUARD, IMPORTING, TASK, TRIAL, graded_package, run_again
+from .processes import CHECK_BEGINS
+
+FAILURE = pytest.StashKey[Failure]()  # how a check has failed when it was run last
+TRIAL_SECONDS = 15.0  # of computing, for which programs and checks may run to see what may be told
+# More of the learner's prints is not passed on; the rest is counted.
+KEPT_LINES = 5
+KEPT_COLUMNS = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What a child is asked to grade."""
+
+    test_files: list[str]
+    events: int  # the file descriptor to write to
+    trace: int  # the one for faulthandler
+    secret: str  # begins every event: what else is written to the pipe is not from here
+    broken: dict[str, dict[str, Any]]  # modules that cannot be imported, with the finding
+    pytest_args: list[str]
+
+
+class Reporter:
+    """The pytest plugin that sends the events."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.process = os.getpid()
+        self.prints: dict[str, Prints] = {}
+        self.items: list[pytest.Item] = []
+        self.failures: dict[str, dict[str, Failure | None]] = {}  # by task and check; None if it passes
+        self.trial = False  # checks run again, on other programs, and nobody is told
+        self.until = 0.0  # when that must end
+        self.current = ""
+        self.settled: set[str] = set()
+
+    def send(self, event: str, **data: Any) -> None:
+        """One line to the harness, on a line of its own; a process that the learner's code has forked says nothing."""
+        if os.getpid() == self.process:
+            os.write(self.job.events, f"\n{self.job.secret}{json.dumps({'event': event, **data})}\n".encode())
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Hand the plugin what only this process knows."""
+        config.stash[BROKEN] = {module: Finding.from_json(data) for module, data in self.job.broken.items()}
+        config.stash[IMPORTING] = lambda module: self.send("importing", module=module)
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Take the debugger's place, after pytest has."""
+        self.breakpoints = Breakpoints(graded_package(session.config))
+        self.breakpoints.install()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Tests that use, while they are imported, what of the learner's cannot be imported: none of them can run."""
+        report = yield
+        call: pytest.CallInfo[Any] | None = getattr(report, "call", None)
+        if call and call.excinfo and isinstance(error := call.excinfo.value, NotImportable):
+            self.send("broken", finding=finding_of(error, graded_package(collector.config)).to_json())
+        return report
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Say how many checks each task has, those that can be run here and those that cannot, and why."""
+        self.items = items
+        counts: dict[str, tuple[int, int, list[str]]] = {}
+        for item in items:
+            here, absent, words = counts.get(item.stash[TASK].id, (0, 0, []))
+            lacks = item.stash.get(ABSENT, ())
+            counts[item.stash[TASK].id] = here + (not lacks), absent + bool(lacks), [*dict.fromkeys([*words, *lacks])]
+        self.send("collected", counts=counts)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
+        """Announce each task, and look for its mistake after its last check."""
+        task = item.stash[TASK]
+        if task.id != self.current:
+            self.current = task.id
+            self.breakpoints.place = ""
+            self.send("task", task=task.id)
+        self.send("begins", check=item.name)
+        result = yield
+        last = nextitem is None or nextitem.stash[TASK].id != task.id
+        if last and task.id not in self.settled and any(self.failures.get(task.id, {}).values()):
+            found = self._diagnosis(item, task)
+            self.send(
+                "mistakes",
+                task=task.id,
+                claims=[*map(dataclasses.asdict, found.claims)],
+                culprits=[need.id for need in found.culprits],
+                finding=found.finding.to_json() if found.finding else None,
+            )
+        return result
+
+    def _diagnosis(self, item: pytest.Item, task: Task) -> Diagnosis:
+        """What to tell of a failing task; nothing if it has replaced what that is found by, or it takes long."""
+        guard = item.config.stash[GUARD]
+        items = [each for each in self.items if each.stash[TASK] is task and ABSENT not in each.stash]
+        item.config.stash[TRIAL] = self.trial = True
+        self.until = time.process_time() + TRIAL_SECONDS
+        self.send("diagnosis")
+        try:
+            checks = Checks(task, items, self.failures[task.id], self._again)
+            found = diagnose(checks, graded_package(item.config), self.until)
+        except Exception as error:
+            if guard.restore() or isinstance(error, TimeoutError):
+                return Diagnosis()
+            raise
+        finally:
+            item.config.stash[TRIAL] = self.trial = False
+        return Diagnosis() if guard.restore() else found
+
+    def _again(self, item: pytest.Item) -> Failure | None:
+        """How a check fails now."""
+        if time.process_time() > self.until:
+            raise TimeoutError
+        return None if run_again(item) else item.stash[FAILURE]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """Keep the learner's prints; a task that is not started or cannot be run needs no second check to say so."""
+        task = item.stash[TASK].id
+        if self.trial:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                return (yield)
+        if task in self.settled:
+            pytest.skip("not started, or it cannot be run")
+        with contextlib.suppress(OSError):  # what native code writes from here on belongs to this check
+            os.write(1, CHECK_BEGINS.encode())
+        prints = self.prints.setdefault(task, Prints())
+        stdout, stderr = sys.stdout, sys.stderr
+        sys.stdout = sys.stderr = prints
+        try:
+            return (yield)
+        finally:
+            sys.stdout, sys.stderr = stdout, stderr
+            prints.end_line()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost: after the plugin has made its finding
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Send each check's result."""
+        report = yield
+        finding = item.stash.get(FINDING, None) if report.failed else None
+        finding = finding and dataclasses.replace(finding, check=item.name)
+        failure = _failure(finding, call) if finding else None
+        if failure:
+            item.stash[FAILURE] = failure
+        if (report.when == "call" or report.failed) and not self.trial:
+            task = item.stash[TASK]
+            if finding and (finding.blocker or finding.place):
+                self.settled.add(task.id)
+            elif report.skipped and task.id not in self.settled:
+                finding = Finding(Kind.STOPPED, "your code skipped the check, which is not a way to pass it")
+            self.failures.setdefault(task.id, {})[item.name] = failure
+            prints = self.prints.get(task.id, Prints())
+            self.send(
+                "check",
+                task=task.id,
+                outcome=report.outcome,
+                finding=finding.to_json() if finding else None,
+                prints=[prints.count, prints.lines],
+                breakpoint=self.breakpoints.place,
+            )
+        return report
+
+
+def _failure(finding: Finding, call: pytest.CallInfo[None]) -> Failure:
+    error = call.excinfo.value if call.excinfo else None
+    if error and not isinstance(error, CheckFailed):
+        return Failure(finding, Stopped.by(error))
+    result = None
+    for frame, _ in traceback.walk_tb(error.__traceback__ if error else None):
+        if Path(frame.f_code.co_filename).is_relative_to(COURSE / "testkit"):
+            result = frame.f_locals.get("actual", result)
+    return Failure(finding, result=result)
+
+
+class Prints(io.TextIOBase):
+    """Stands in for stdout and stderr while the learner's code runs; keeps a few lines and counts the others."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.count = 0
+        self._partial = ""
+
+    def write(self, text: str) -> int:
+        """Take some text."""
+        *whole, rest = (self._partial + text).split("\n")
+        self.count += len(whole)
+        self.lines += [line[:KEPT_COLUMNS] for line in whole[: KEPT_LINES - len(self.lines)]]
+        self._partial = rest[: KEPT_COLUMNS + 1]  # a line without an end must not fill the memory
+        return len(text)
+
+    def end_line(self) -> None:
+        """Count a last line that was not ended."""
+        if self._partial:
+            self.write("\n")
+
+    def writable(self) -> bool:
+        """It can be written to."""
+        return True
