@@ -71,6 +71,18 @@ def test_a_helper_is_changed_for_its_target_alone():
     assert mx.allclose(right(2, 2)(backwards(2, 2)(x)), x)
 
 
+def test_a_given_class_from_which_the_target_derives_is_changed_for_it_alone():
+    load_solution()
+    target, base = Target("qwen3_cached.model", "Qwen3CachedModel"), Target("qwen3_cached.decoder", "Decoder")
+    given, own = source_of(target).split("class Qwen3CachedModel(Decoder):")
+    assert "return h + self.mlp" in given
+    assert "x[:, -1:]" in own
+    changes = [("return h + self.mlp", "return self.mlp"), ("x[:, -1:]", "x[:, :1]")]
+    broken = patched(target, changes, SOLUTION_NAME, "broken")
+    assert not issubclass(broken, program(base, SOLUTION_NAME))
+    assert [each.__name__ for each in broken.__mro__] == ["Qwen3CachedModel", "Decoder", "object"]
+
+
 def test_a_method_is_a_function():
     load_solution()
     target = Target("tokenizer", "ByteLevelBPE.decode")

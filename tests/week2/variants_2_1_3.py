@@ -208,11 +208,10 @@ known.change(
 )
 known.change(
     "cut-behind-the-head",
-    ("self.norm(x if all_positions else x[:, -1:])", "self.norm(x)"),
     (
-        "return self.head(x)",
+        "return self.head(self.norm(x if all_positions else x[:, -1:]))",
         """
-        scores = self.head(x)
+        scores = self.head(self.norm(x))
         return scores if all_positions else scores[:, -1:]
         """,
     ),
@@ -221,13 +220,13 @@ known.change(
 )
 known.change(
     "no-final-norm",
-    ("x = self.norm(x if all_positions else x[:, -1:])", "x = x if all_positions else x[:, -1:]"),
+    ("self.norm(x if all_positions else x[:, -1:])", "x if all_positions else x[:, -1:]"),
     fact="the final norm is left out",
     question="Which weight of the model is still unused?",
 )
 known.change(
     "always-tied",
-    ("self.head(x)", "self.embedding.as_linear(x)"),
+    ("return self.head(", "return self.embedding.as_linear("),
     fact="the head is always the embedding's table, also where the config does not tie them",
     question="What is lm_head.weight for?",
 )
@@ -272,13 +271,13 @@ known.change(
 )
 known.change(
     "no-residual-at-mlp",
-    ("return h + self.down", "return self.down"),
+    ("return h + self.mlp(", "return self.mlp("),
     fact="what the MLP gives takes the place of the stream, and is not added to it",
     question="What is left of h in what your layer returns?",
 )
 known.change(
     "attention-reads-the-stream",
-    ("self.attention_norm(x)", "x"),
+    ("self.attention(self.attention_norm(x), ", "self.attention(x, "),
     fact="attention reads the stream as it is, without the norm",
     question="Which norm stands before attention?",
 )
@@ -290,15 +289,13 @@ known.change(
 )
 known.change(
     "parts-left-alone",
-    ("parts.embedding", "DENSE.embedding"),
-    ("_Layer(config, own, parts)", "_Layer(config, own, DENSE)"),
-    ("else parts.projection", "else DENSE.projection"),
+    ("super().__init__", "parts = DENSE\nsuper().__init__"),
     fact="the matrices are used as they stand in the checkpoint, whatever parts are given",
     question="What is the constructor's third argument for?",
 )
 known.change(
     "attention-without-parts",
-    ("Qwen3CachedAttention(config, weights, parts)", "Qwen3CachedAttention(config, weights)"),
+    ("Qwen3CachedAttention(config, own, parts)", "Qwen3CachedAttention(config, own)"),
     fact="attention uses its matrices as they stand in the checkpoint, whatever parts are given",
     question="Which arguments does Qwen3CachedAttention take, and which does yours get?",
 )
@@ -310,7 +307,7 @@ known.change(
 )
 known.change(
     "gate-without-parts",
-    ('parts.projection(weights, f"mlp', 'DENSE.projection(weights, f"mlp'),
+    ("SwiGLU(own, parts)", "SwiGLU(own, DENSE)"),
     fact="the MLP's matrices are used as they stand in the checkpoint, whatever parts are given",
     question="Which of a layer's seven matrices come from the parts?",
 )

@@ -182,7 +182,7 @@ known.change(
 )
 known.change(
     "one-layer-s-memory",
-    ("layer(x, cos, sin, number, memory, chunks)", "layer(x, cos, sin, 0, memory, chunks)"),
+    ("memory.attend(self.number, ", "memory.attend(0, "),
     fact="every layer tells memory that it is layer 0",
     question="How does memory know which layer's keys it is given?",
 )
@@ -256,8 +256,8 @@ known.change(
 known.change(
     "one-layer-only",
     (
-        "x = layer(x, cos, sin, number, memory, chunks)",
-        "x = layer(x, cos, sin, number, memory, chunks) if number == 0 else x",
+        "x = layer(x, cos, sin, memory, chunks)",
+        "x = layer(x, cos, sin, memory, chunks) if layer is self.layers[0] else x",
     ),
     fact="only the first layer is run",
     question="How many layers does the config ask for, and how often does your loop run?",
@@ -270,20 +270,19 @@ known.change(
 )
 known.change(
     "mlp-reads-x",
-    ("y = self.attention_norm(x)", "before = x\ny = self.attention_norm(x)"),
-    ("y = self.mlp_norm(x)", "y = self.mlp_norm(before)"),
+    ("self.mlp_norm(h)", "self.mlp_norm(x)"),
     fact="the MLP reads the stream from before attention",
     question="Where does the second branch leave the stream?",
 )
 known.change(
     "no-residual-at-attention",
-    ("x = x + self.output(", "x = self.output("),
+    ("h = x + self.attention(", "h = self.attention("),
     fact="what attention gives takes the place of the stream, and is not added to it",
     question="What is left of x behind your attention?",
 )
 known.change(
     "no-residual-at-mlp",
-    ("return x + self.down(", "return self.down("),
+    ("return h + self.mlp(", "return self.mlp("),
     fact="what the MLP gives takes the place of the stream, and is not added to it",
     question="What is left of x in what your layer returns?",
 )
@@ -308,9 +307,7 @@ known.change(
 )
 known.change(
     "parts-left-alone",
-    ("parts.embedding", "DENSE.embedding"),
-    ("_Layer(config, own, parts)", "_Layer(config, own, DENSE)"),
-    ("else parts.projection", "else DENSE.projection"),
+    ("super().__init__", "parts = DENSE\nsuper().__init__"),
     fact="the matrices are used as they stand in the checkpoint, whatever parts are given",
     question="What is the constructor's third argument for?",
 )

@@ -2,32 +2,14 @@
 
 import mlx.core as mx
 
-from ..basics import silu
 from ..config import ModelConfig
-from ..layer_norm import RMSNorm
 from .attention import Qwen3CachedAttention
 from .cache import KVCache
+from .decoder import Decoder
 from .parts import DENSE, Dense
 
 
-class _Layer:
-    """What `Qwen3TransformerBlock` computes, of new tokens only."""
-
-    def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense) -> None:
-        size, eps = config.hidden_size, config.rms_norm_eps
-        self.attention_norm = RMSNorm(size, weights["input_layernorm.weight"], eps)
-        self.attention = Qwen3CachedAttention(config, weights, parts)
-        self.mlp_norm = RMSNorm(size, weights["post_attention_layernorm.weight"], eps)
-        names = ("gate", "up", "down")
-        self.gate, self.up, self.down = (parts.projection(weights, f"mlp.{name}_proj") for name in names)
-
-    def __call__(self, x: mx.array, cache: KVCache) -> mx.array:
-        h = x + self.attention(self.attention_norm(x), cache)
-        y = self.mlp_norm(h)
-        return h + self.down(silu(self.gate(y)) * self.up(y))
-
-
-class Qwen3CachedModel:
+class Qwen3CachedModel(Decoder):
     """Token ids in, logits for the next token out; each token is read once."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense = DENSE) -> None:
@@ -41,14 +23,7 @@ class Qwen3CachedModel:
         Raises:
             KeyError: a weight is missing.
         """
-        self.embedding = parts.embedding(weights, "model.embed_tokens", config)
-        self.layers = []
-        for number in range(config.num_hidden_layers):
-            prefix = f"model.layers.{number}."
-            own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
-            self.layers.append(_Layer(config, own, parts))
-        self.norm = RMSNorm(config.hidden_size, weights["model.norm.weight"], config.rms_norm_eps)
-        self.head = self.embedding.as_linear if config.tie_word_embeddings else parts.projection(weights, "lm_head")
+        super().__init__(config, weights, parts, lambda _, own: Qwen3CachedAttention(config, own, parts))
 
     def new_caches(self) -> list[KVCache]:
         """An empty cache for each layer, for one text or one batch of texts. The model itself keeps none."""
@@ -78,5 +53,4 @@ class Qwen3CachedModel:
         x = self.embedding(tokens)  # N x L x E
         for layer, cache in zip(self.layers, caches, strict=True):
             x = layer(x, cache)
-        x = self.norm(x if all_positions else x[:, -1:])
-        return self.head(x)
+        return self.head(self.norm(x if all_positions else x[:, -1:]))

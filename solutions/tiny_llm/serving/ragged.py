@@ -6,45 +6,37 @@ serves all requests, and the matrix comes from memory once.
 
 import mlx.core as mx
 
-from ..basics import silu
 from ..config import ModelConfig
 from ..layer_norm import RMSNorm
 from ..positional_encoding import rotation_angles
+from ..qwen3_cached.decoder import Decoder
 from ..qwen3_cached.parts import DENSE, Dense
 from .memory import Memory
 from .request import Chunk
 
 
-class _Layer:
-    """What a layer of `Qwen3CachedModel` computes, of tokens that stand at positions of their own."""
+class _RaggedAttention:
+    """What `Qwen3CachedAttention` computes, of tokens that stand at positions of their own."""
 
-    def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense) -> None:
-        size, eps, qwen3 = config.hidden_size, config.rms_norm_eps, config.model_type == "qwen3"
-        self.head_dim = config.head_dim
-        self.attention_norm = RMSNorm(size, weights["input_layernorm.weight"], eps)
+    def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense, number: int) -> None:
+        qwen3, eps = config.model_type == "qwen3", config.rms_norm_eps
+        self.number, self.head_dim = number, config.head_dim
         self.projections = [parts.projection(weights, f"self_attn.{x}_proj", bias=not qwen3) for x in "qkv"]
         self.q_norm, self.k_norm = (
             RMSNorm(config.head_dim, weights[f"self_attn.{x}_norm.weight"], eps) if qwen3 else None for x in "qk"
         )
         self.output = parts.projection(weights, "self_attn.o_proj")
-        self.mlp_norm = RMSNorm(size, weights["post_attention_layernorm.weight"], eps)
-        self.gate, self.up, self.down = (parts.projection(weights, f"mlp.{x}_proj") for x in ("gate", "up", "down"))
 
-    def __call__(
-        self, x: mx.array, cos: mx.array, sin: mx.array, number: int, memory: Memory, chunks: list[Chunk]
-    ) -> mx.array:
-        y = self.attention_norm(x)  # T x E
-        query, key, value = (mx.unflatten(project(y), -1, (-1, self.head_dim)) for project in self.projections)
+    def __call__(self, x: mx.array, cos: mx.array, sin: mx.array, memory: Memory, chunks: list[Chunk]) -> mx.array:
+        query, key, value = (mx.unflatten(project(x), -1, (-1, self.head_dim)) for project in self.projections)
         if self.q_norm and self.k_norm:
             query, key = self.q_norm(query), self.k_norm(key)
         query, key = turned(query, cos, sin), turned(key, cos, sin)  # T x H x D, T x H_kv x D
-        attended = memory.attend(number, query, key, value, chunks)  # T x H x D
-        x = x + self.output(attended.flatten(1))
-        y = self.mlp_norm(x)
-        return x + self.down(silu(self.gate(y)) * self.up(y))
+        attended = memory.attend(self.number, query, key, value, chunks)  # T x H x D
+        return self.output(attended.flatten(1))
 
 
-class RaggedModel:
+class RaggedModel(Decoder):
     """Chunks of many requests in, logits for their next tokens out."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense = DENSE) -> None:
@@ -58,14 +50,7 @@ class RaggedModel:
         Raises:
             KeyError: a weight is missing.
         """
-        self.embedding = parts.embedding(weights, "model.embed_tokens", config)
-        self.layers = []
-        for number in range(config.num_hidden_layers):
-            prefix = f"model.layers.{number}."
-            own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
-            self.layers.append(_Layer(config, own, parts))
-        self.norm = RMSNorm(config.hidden_size, weights["model.norm.weight"], config.rms_norm_eps)
-        self.head = self.embedding.as_linear if config.tie_word_embeddings else parts.projection(weights, "lm_head")
+        super().__init__(config, weights, parts, lambda number, own: _RaggedAttention(config, own, parts, number))
         self.longest = config.max_position_embeddings
         self.angles = rotation_angles(config.head_dim, self.longest, config.rope_theta)  # positions x D/2
 
@@ -90,8 +75,8 @@ class RaggedModel:
         angles = self.angles[positions][:, None]  # T x 1 x D/2
         cos, sin = mx.cos(angles), mx.sin(angles)
         x = self.embedding(tokens)  # T x E
-        for number, layer in enumerate(self.layers):
-            x = layer(x, cos, sin, number, memory, chunks)
+        for layer in self.layers:
+            x = layer(x, cos, sin, memory, chunks)
         rows = scored_rows(chunks)
         # Some products refuse to have no rows: where nobody asks, one is scored, and not given.
         return self.head(self.norm(x[mx.array(rows or [0])]))[: len(rows)]

@@ -1,24 +1,19 @@
 """The model: week 2's, whose layers may each see a window only, or have experts in the place of their MLP."""
 
-from collections.abc import Callable
-
 import mlx.core as mx
 
-from ..basics import silu
 from ..experts.moe import SparseMoE
-from ..layer_norm import RMSNorm
 from ..local_attention.cache import RollingCache
 from ..long_context.scaling import rope_of
 from ..positional_encoding import RoPE
 from ..qwen3_cached.cache import KVCache
+from ..qwen3_cached.decoder import Decoder, Mlp, SwiGLU
 from ..qwen3_cached.parts import DENSE
 from .attention import Cache, FurtherAttention, Turn
 from .config import FurtherConfig
 
-Mlp = Callable[[mx.array], mx.array]
 
-
-class FurtherModel:
+class FurtherModel(Decoder):
     """Token ids in, logits for the next token out; each token is read once."""
 
     def __init__(self, config: FurtherConfig, weights: dict[str, mx.array]) -> None:
@@ -33,19 +28,14 @@ class FurtherModel:
         Raises:
             KeyError: a weight is missing.
         """
-        measures = config.measures
-        self.config = config
-        self.embedding = DENSE.embedding(weights, "model.embed_tokens", measures)
-        turn = _rope(config)
-        self.layers = []
-        for number in range(measures.num_hidden_layers):
-            prefix = f"model.layers.{number}."
-            own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
-            attention = FurtherAttention(config, own, turn, config.windows[number])
-            self.layers.append(_Layer(config, own, attention, _mlp(config, own, number)))
-        self.norm = RMSNorm(measures.hidden_size, weights["model.norm.weight"], measures.rms_norm_eps)
-        tied = measures.tie_word_embeddings
-        self.head = self.embedding.as_linear if tied else DENSE.projection(weights, "lm_head")
+        self.config, turn = config, _rope(config)
+        super().__init__(
+            config.measures,
+            weights,
+            DENSE,
+            lambda number, own: FurtherAttention(config, own, turn, config.windows[number]),
+            lambda number, own: _mlp(config, own, number),
+        )
 
     def new_caches(self) -> list[Cache]:
         """An empty cache for each layer, for one text or one batch of texts; a window's keeps no more than it sees."""
@@ -81,25 +71,7 @@ class FurtherModel:
         x = self.embedding(tokens)  # N x L x E
         for layer, cache in zip(self.layers, caches, strict=True):
             x = layer(x, cache)
-        x = self.norm(x if all_positions else x[:, -1:])
-        return self.head(x)
-
-
-class _Layer:
-    """Attention, then an MLP or experts, each on a normalised copy of the stream and added back to it."""
-
-    def __init__(
-        self, config: FurtherConfig, weights: dict[str, mx.array], attention: FurtherAttention, mlp: Mlp
-    ) -> None:
-        size, eps = config.measures.hidden_size, config.measures.rms_norm_eps
-        self.attention_norm = RMSNorm(size, weights["input_layernorm.weight"], eps)
-        self.attention = attention
-        self.mlp_norm = RMSNorm(size, weights["post_attention_layernorm.weight"], eps)
-        self.mlp = mlp
-
-    def __call__(self, x: mx.array, cache: Cache) -> mx.array:
-        h = x + self.attention(self.attention_norm(x), cache)
-        return h + self.mlp(self.mlp_norm(h))
+        return self.head(self.norm(x if all_positions else x[:, -1:]))
 
 
 def _rope(config: FurtherConfig) -> Turn:
@@ -112,10 +84,7 @@ def _rope(config: FurtherConfig) -> Turn:
 
 def _mlp(config: FurtherConfig, weights: dict[str, mx.array], number: int) -> Mlp:
     """What stands behind the attention in the layer of this number."""
-    names = ("gate", "up", "down")
-    if config.experts and number in config.experts.layers:
-        w_gate, w_up, w_down = (weights[f"mlp.switch_mlp.{name}_proj.weight"] for name in names)
-        router, chosen = weights["mlp.gate.weight"], config.experts
-        return SparseMoE(router, w_gate, w_up, w_down, chosen.top_k, chosen.normalize)
-    gate, up, down = (DENSE.projection(weights, f"mlp.{name}_proj") for name in names)
-    return lambda x: down(silu(gate(x)) * up(x))
+    if config.experts is None or number not in config.experts.layers:
+        return SwiGLU(weights, DENSE)
+    w_gate, w_up, w_down = (weights[f"mlp.switch_mlp.{name}_proj.weight"] for name in ("gate", "up", "down"))
+    return SparseMoE(weights["mlp.gate.weight"], w_gate, w_up, w_down, config.experts.top_k, config.experts.normalize)

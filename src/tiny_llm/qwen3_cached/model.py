@@ -2,15 +2,14 @@
 
 import mlx.core as mx
 
-from ..basics import silu
 from ..config import ModelConfig
-from ..layer_norm import RMSNorm
 from .attention import Qwen3CachedAttention
 from .cache import KVCache
+from .decoder import Decoder
 from .parts import DENSE, Dense
 
 
-class Qwen3CachedModel:
+class Qwen3CachedModel(Decoder):
     """Token ids in, logits for the next token out; each token is read once."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense = DENSE) -> None:

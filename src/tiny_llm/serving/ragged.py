@@ -6,16 +6,16 @@ serves all requests, and the matrix comes from memory once.
 
 import mlx.core as mx
 
-from ..basics import silu
 from ..config import ModelConfig
 from ..layer_norm import RMSNorm
 from ..positional_encoding import rotation_angles
+from ..qwen3_cached.decoder import Decoder
 from ..qwen3_cached.parts import DENSE, Dense
 from .memory import Memory
 from .request import Chunk
 
 
-class RaggedModel:
+class RaggedModel(Decoder):
     """Chunks of many requests in, logits for their next tokens out."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense = DENSE) -> None:

@@ -1,0 +1,88 @@
+"""The decoder of every engine from week 2 on: week 1's, with its attention and its MLP left open."""
+
+from collections.abc import Callable
+
+import mlx.core as mx
+
+from ..basics import silu
+from ..config import ModelConfig
+from ..layer_norm import RMSNorm
+from .parts import Dense
+
+Weights = dict[str, mx.array]
+Attention = Callable[..., mx.array]  # takes the normalised stream, and what else the model gives its layers
+Mlp = Callable[[mx.array], mx.array]
+
+
+class DecoderLayer:
+    """What `Qwen3TransformerBlock` computes, with any attention and any MLP."""
+
+    def __init__(self, config: ModelConfig, weights: Weights, attention: Attention, mlp: Mlp) -> None:
+        """Make the two norms.
+
+        Args:
+            config: the model's measures.
+            weights: of one layer, by the names that `Qwen3TransformerBlock` takes.
+            attention: of this layer.
+            mlp: of this layer.
+
+        Raises:
+            KeyError: a norm's weight is missing.
+        """
+        size, eps = config.hidden_size, config.rms_norm_eps
+        self.attention_norm = RMSNorm(size, weights["input_layernorm.weight"], eps)
+        self.attention = attention
+        self.mlp_norm = RMSNorm(size, weights["post_attention_layernorm.weight"], eps)
+        self.mlp = mlp
+
+    def __call__(self, x: mx.array, *context: object) -> mx.array:
+        """Add to the stream, N.. x E, what attention and then the MLP make of it; attention also gets the context."""
+        h = x + self.attention(self.attention_norm(x), *context)
+        return h + self.mlp(self.mlp_norm(h))
+
+
+class SwiGLU:
+    """What `Qwen3MLP` computes, with its three matrices made by the parts."""
+
+    def __init__(self, weights: Weights, parts: Dense) -> None:
+        """Make the matrices of the MLP from the weights of one layer."""
+        self.gate, self.up, self.down = (parts.projection(weights, f"mlp.{x}_proj") for x in ("gate", "up", "down"))
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Map N.. x E to N.. x E."""
+        return self.down(silu(self.gate(x)) * self.up(x))
+
+
+class Decoder:
+    """An `embedding`, the `layers`, the final `norm` and the `head`. How they are called is up to each model."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        weights: Weights,
+        parts: Dense,
+        attention: Callable[[int, Weights], Attention],
+        mlp: Callable[[int, Weights], Mlp] | None = None,
+    ) -> None:
+        """Build the layers.
+
+        Args:
+            config: the model's measures.
+            weights: by the names of a checkpoint, as `Qwen3Model` takes them.
+            parts: makes the embedding, the head and, by `SwiGLU`, the MLPs.
+            attention: makes the attention of a layer, given its number, from 0, and its weights by their names within
+                the layer.
+            mlp: makes the MLP in the same way; None for `SwiGLU`.
+
+        Raises:
+            KeyError: a weight is missing.
+        """
+        self.embedding = parts.embedding(weights, "model.embed_tokens", config)
+        self.layers = []
+        for number in range(config.num_hidden_layers):
+            prefix = f"model.layers.{number}."
+            own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
+            made = SwiGLU(own, parts) if mlp is None else mlp(number, own)
+            self.layers.append(DecoderLayer(config, own, attention(number, own), made))
+        self.norm = RMSNorm(config.hidden_size, weights["model.norm.weight"], config.rms_norm_eps)
+        self.head = self.embedding.as_linear if config.tie_word_embeddings else parts.projection(weights, "lm_head")
