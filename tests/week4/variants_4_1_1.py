@@ -40,6 +40,10 @@ known.probe_table(
     of_whole_numbers=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(21, 4, 5).astype(mx.int32)),
     keys_of_another_size=lambda program: program(2, 3, 4, 5, mx.float32, key_mask=may_look(22, 1, 5)),
     future_of_too_many=lambda program: program(2, 3, 5, 4, mx.float32, causal=True),
+    numbers=lambda program: tuple(
+        program(2, 3, 4, 5, mx.float32, mask=mask)
+        for mask in (mx.array([[0.0, -0.5, 2.0, -mx.inf, 1.0]]), normals(2)(4, 5))
+    ),
 )
 known.probe_table(
     mx.float16,
@@ -48,12 +52,6 @@ known.probe_table(
         program(2, 3, 4, 5, mx.float16, mask=normals(16)(4, 5)),
     ),
 )
-
-
-@known.probe()
-def mask_numbers(program):
-    mask = mx.array([[0.0, -0.5, 2.0, -mx.inf, 1.0]])
-    return program(2, 3, 4, 5, mx.float32, mask=mask), program(2, 3, 4, 5, mx.float32, mask=normals(2)(4, 5))
 
 
 @known.sized("B 8, L = S = 512, H 8: a mask for each text, padding, causal")

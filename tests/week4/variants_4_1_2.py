@@ -13,6 +13,11 @@ def inputs(seed, dtype=mx.float32, heads=3, length=4, keys=5, dims=6):
     return draw(2, heads, length, dims), draw(2, heads, keys, dims), draw(2, heads, keys, dims)
 
 
+def each(program, inputs, *masks):
+    """What a program gives for each of some masks."""
+    return tuple(program(*inputs, mask) for mask in masks)
+
+
 def may_look(seed, *shape):
     """A boolean mask that leaves every query its first key."""
     return (normals(seed)(*shape) < 0) | (mx.arange(shape[-1]) == 0)
@@ -32,52 +37,27 @@ known.probe_table(
     infinite=lambda program: program(*inputs(6), mx.where(may_look(60, 4, 5), 0.0, -mx.inf)),
     blind_boolean=lambda program: program(*inputs(7), blind(70, 4, 5)),
     blind_infinite=lambda program: program(*inputs(8), mx.where(blind(80, 4, 5), 0.0, -mx.inf)),
-    all_blind=lambda program: (
-        program(*inputs(9), mx.zeros((4, 5)) == 1),
-        program(*inputs(9), mx.full((4, 5), -mx.inf)),
-    ),
+    all_blind=lambda program: each(program, inputs(9), mx.zeros((4, 5)) == 1, mx.full((4, 5), -mx.inf)),
     rows_far_below_zero=lambda program: program(*inputs(10), mx.zeros((4, 5)) - 20000),
-    as_many_queries_as_keys=lambda program: (
-        program(*inputs(14, keys=4), may_look(140, 4, 4)),
-        program(*inputs(14, keys=4), normals(141)(4, 4)),
+    as_many_queries_as_keys=lambda program: each(program, inputs(14, keys=4), may_look(140, 4, 4), normals(141)(4, 4)),
+    as_many_heads_as_queries=lambda program: each(
+        program, inputs(15, heads=4), may_look(150, 4, 5), normals(151)(4, 5)
     ),
-    as_many_heads_as_queries=lambda program: (
-        program(*inputs(15, heads=4), may_look(150, 4, 5)),
-        program(*inputs(15, heads=4), normals(151)(4, 5)),
-    ),
-    by_head=lambda program: (program(*inputs(16), may_look(160, 3, 4, 5)), program(*inputs(16), normals(161)(3, 4, 5))),
-    by_text=lambda program: (
-        program(*inputs(17), may_look(170, 2, 1, 1, 5)),
-        program(*inputs(17), normals(171)(2, 1, 1, 5)),
-    ),
+    by_head=lambda program: each(program, inputs(16), may_look(160, 3, 4, 5), normals(161)(3, 4, 5)),
+    by_text=lambda program: each(program, inputs(17), may_look(170, 2, 1, 1, 5), normals(171)(2, 1, 1, 5)),
     more_queries_than_keys=lambda program: program(*inputs(18, length=6, keys=2)),
     whole_numbers=lambda program: program(*inputs(22), may_look(220, 4, 5).astype(mx.int32)),
     as_many_keys_as_features=lambda program: program(*inputs(23, keys=6)),
+    without_leading_axes=lambda program: each(program, [x[0, 0] for x in inputs(19)], None, may_look(190, 4, 5)),
+    too_many_axes=lambda program: program(*(x[0, 0] for x in inputs(20)), may_look(200, 1, 4, 5)),
+    too_many_texts=lambda program: program(*(x[:1] for x in inputs(21)), may_look(210, 2, 1, 4, 5)),
 )
 known.probe_table(
     mx.float16,
-    half=lambda program: (program(*inputs(11, mx.float16)), program(*inputs(11, mx.float16), may_look(110, 4, 5))),
+    half=lambda program: each(program, inputs(11, mx.float16), None, may_look(110, 4, 5)),
     half_with_float32=lambda program: program(*inputs(12, mx.float16), normals(120)(4, 5)),
     half_far_below_zero=lambda program: program(*inputs(13, mx.float16), mx.zeros((4, 5)) - 1e5),
 )
-
-
-@known.probe()
-def masked_without_leading_axes(program):
-    query, key, value = (x[0, 0] for x in inputs(19))
-    return program(query, key, value), program(query, key, value, may_look(190, 4, 5))
-
-
-@known.probe()
-def masked_too_many_axes(program):
-    query, key, value = (x[0, 0] for x in inputs(20))
-    return program(query, key, value, may_look(200, 1, 4, 5))
-
-
-@known.probe()
-def masked_too_many_texts(program):
-    query, key, value = (x[:1] for x in inputs(21))
-    return program(query, key, value, may_look(210, 2, 1, 4, 5))
 
 
 @known.sized("4 heads of 256 tokens, D 64, float32, a boolean mask")

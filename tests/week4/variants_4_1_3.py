@@ -29,6 +29,19 @@ def looked_up(program, seed, dtype=mx.float32, batch=B, length=L, keys=S, heads=
     return layer(x, *layer.read(memory), mask=mask, key_mask=key_mask)
 
 
+def one_by_one(program):
+    draw, layer = normals(150), program(*weights(15))
+    key, value = layer.read(draw(B, S, M))
+    return tuple(layer(draw(B, 1, E), key, value) for _ in range(3))
+
+
+def with_one(program, seed, number, change):
+    """A layer of which one of the arguments is changed."""
+    given = [*weights(seed)]
+    given[number] = change(given[number])
+    return program(*given).wq
+
+
 def may_look(seed, *shape):
     return (normals(seed)(*shape) < 0) | (mx.arange(shape[-1]) == 0)
 
@@ -47,38 +60,16 @@ known.probe_table(
     by_head=lambda program: looked_up(program, 13, mask=may_look(130, B, H, L, S)),
     longer=lambda program: (looked_up(program, 14, length=6, keys=3), looked_up(program, 14, length=4, keys=4)),
     same_width=lambda program: looked_up(program, 16, hidden=21, other=21),
+    one_by_one=one_by_one,
+    wrong_values=lambda program: with_one(program, 17, 3, lambda wv: wv[:, :-1]),
+    wrong_bias=lambda program: with_one(program, 18, 8, lambda bo: bo[:1]),
+    uneven=lambda program: with_one(program, 19, 0, lambda heads: heads + 1),
 )
 known.probe_table(
     mx.float16,
     half=lambda program: looked_up(program, 4, mx.float16),
     half_mask=lambda program: looked_up(program, 5, mx.float16, mask=mx.zeros((L, S)) - 1e5),
 )
-
-
-@known.probe()
-def cross_one_by_one(program):
-    draw = normals(150)
-    layer = program(*weights(15))
-    key, value = layer.read(draw(B, S, M))
-    return tuple(layer(draw(B, 1, E), key, value) for _ in range(3))
-
-
-@known.probe()
-def cross_wrong_values(program):
-    heads, wq, wk, wv, wo, *_ = weights(17)
-    return program(heads, wq, wk, wv[:, :-1], wo).wv
-
-
-@known.probe()
-def cross_wrong_bias(program):
-    heads, wq, wk, wv, wo, bq, bk, bv, bo = weights(18)
-    return program(heads, wq, wk, wv, wo, bq, bk, bv, bo[:1]).wo
-
-
-@known.probe()
-def cross_uneven(program):
-    _, *rest = weights(19)
-    return program(4, *rest).wq
 
 
 @known.sized("32 tokens ask, of a memory of 256, E = M = 256, H 4, D 64")

@@ -14,6 +14,11 @@ def seeded(program, x, rate, training, chance):
     return program(x, rate, training, mx.random.key(chance))
 
 
+def without_a_key(program):
+    mx.random.seed(8)
+    return program(normals(26)(4, 60), 0.3, True), program(normals(26)(4, 60), 0.3, True)
+
+
 known.probe_table(
     trains=lambda program: seeded(program, normals(21)(4, 60), 0.3, True, 1),
     half=lambda program: seeded(program, normals(22)(4, 60), 0.5, True, 2),
@@ -25,14 +30,9 @@ known.probe_table(
     of_infinity=lambda program: seeded(program, mx.full((60,), mx.inf), 0.5, True, 7),
     one_row=lambda program: seeded(program, normals(27)(60), 0.3, True, 9),
     refused_outside_training=lambda program: program(normals(31)(3, 4), 50, False),
+    without_a_key=without_a_key,
 )
 known.probe_table(mx.float16, narrow=lambda program: seeded(program, normals(28, mx.float16)(4, 60), 0.3, True, 10))
-
-
-@known.probe()
-def dropout_without_a_key(program):
-    mx.random.seed(8)
-    return program(normals(26)(4, 60), 0.3, True), program(normals(26)(4, 60), 0.3, True)
 
 
 @known.sized("x 1,024 x 1,024, rate 0.1, float32")

@@ -18,6 +18,12 @@ def run_block(program, seed, mask=None, dtype=mx.float32, bias=True, layout="int
     return layer(x, mask, training, mx.random.key(seed))
 
 
+def of_width(program, seed, heads, kv_heads, hidden, batch=3, length=5):
+    draw = normals(seed)
+    layer = program(heads, kv_heads, draw((heads + 2 * kv_heads) * 4, hidden), draw(hidden, heads * 4))
+    return layer(draw(batch, length, hidden))
+
+
 known.probe_table(
     plain=lambda program: run_block(program, 41, bias=False, layout="blocks"),
     interleaved=lambda program: run_block(program, 42, bias=False),
@@ -27,26 +33,11 @@ known.probe_table(
     mask=lambda program: run_block(program, 46, normals(460)(3, 6, 5, 5), bias=False),
     trains=lambda program: run_block(program, 47, bias=False, rate=0.4, training=True),
     evaluates=lambda program: run_block(program, 48, bias=False, rate=0.4),
+    one_head=lambda program: of_width(program, 49, 1, 1, 7),
+    as_wide_as_its_heads=lambda program: of_width(program, 50, 3, 3, 12, batch=2),
+    one_token=lambda program: of_width(program, 51, 6, 2, 7, length=1),
 )
 known.probe_table(mx.float16, half=lambda program: run_block(program, 52, dtype=mx.float16))
-
-
-@known.probe()
-def block_one_head(program):
-    draw = normals(49)
-    return program(1, 1, draw(12, 7), draw(7, 4))(draw(3, 5, 7))
-
-
-@known.probe()
-def block_as_wide_as_its_heads(program):
-    draw = normals(50)
-    return program(3, 3, draw(36, 12), draw(12, 12))(draw(2, 5, 12))
-
-
-@known.probe()
-def block_one_token(program):
-    draw = normals(51)
-    return program(6, 2, draw(40, 7), draw(7, 24))(draw(3, 1, 7))
 
 
 @known.sized("128 tokens, E 256, H 6, H_kv 2, D 64, float32")

@@ -2,6 +2,7 @@
 
 import mlx.core as mx
 
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.3.1")
@@ -17,21 +18,11 @@ known.probe_table(
     ),
     none=lambda program: (program(3, 5, None, 0, mx.float32), program(4, 4, None, 2, mx.float32)),
     longer_than_the_text=lambda program: (program(3, 5, 9, 1, mx.float32), program(4, 4, 4, 6, mx.float32)),
+    refused=lambda program: refusals(
+        lambda given: program(*given, mx.float32), [(3, 2, 2, 0), (2, 4, 0, 0), (2, 4, 2, -1)]
+    ),
 )
 known.probe_table(mx.float16, half=lambda program: (program(3, 5, 2, 1, mx.float16), program(3, 5, 2, 1, mx.bfloat16)))
-
-
-@known.probe()
-def window_refused(program):
-    """1 where a call is refused, 0 where it is not."""
-    found = []
-    for given in ((3, 2, 2, 0), (2, 4, 0, 0), (2, 4, 2, -1)):
-        try:
-            mx.eval(program(*given, mx.float32))
-            found.append(0)
-        except ValueError:
-            found.append(1)
-    return mx.array(found)
 
 
 @known.sized("L 2,048, S 2,048, window 512, sinks 4, float32")

@@ -2,98 +2,62 @@
 
 import mlx.core as mx
 
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.3.2")
 WINDOW = {"num_hidden_layers": 6, "sliding_window": 9}
+WORDS = ["full_attention", "sliding_attention", "sliding_attention"] * 2
 
 
-def as_numbers(windows):
-    """A list of windows as an array, -1 for None."""
-    return mx.array([-1 if each is None else each for each in windows])
+def of_kind(kind):
+    return {"model_type": kind}
 
 
-def refusals(program, *configs):
-    """1 where a config is refused, 0 where it is not."""
-    found = []
-    for config in configs:
-        try:
-            program(config)
-            found.append(0)
-        except ValueError:
-            found.append(1)
-    return mx.array(found)
+def windows(program, config, *changes):
+    """The windows of the layers for each change of a config, -1 for None."""
+    found = [program({**config, **change}) for change in changes]
+    return tuple(mx.array([-1 if each is None else each for each in layers]) for layers in found)
 
 
-@known.probe()
-def layers_qwen(program):
-    """On, off, and without a word."""
-    base = {**WINDOW, "model_type": "qwen3", "max_window_layers": 4}
-    switches = {"use_sliding_window": True}, {"use_sliding_window": False}, {}
-    return tuple(as_numbers(program({**base, **switch})) for switch in switches)
+def refused(program, name, *values):
+    """Whether a config is refused with each of some values of a key."""
+    return refusals(program, [{**WINDOW, name: value} for value in values])
 
 
-@known.probe()
-def layers_qwen_by_default(program):
-    base = {"model_type": "qwen2", "sliding_window": 9, "use_sliding_window": True}
-    return as_numbers(program({**base, "num_hidden_layers": 31}))
-
-
-@known.probe()
-def layers_mixture(program):
-    base = {**WINDOW, "model_type": "qwen3_moe", "max_window_layers": 4}
-    return as_numbers(program({**base, "use_sliding_window": True})), as_numbers(program(base))
-
-
-@known.probe()
-def layers_patterns(program):
-    base = {**WINDOW, "num_hidden_layers": 13}
-    kinds = ("gemma2", "gemma3_text", "cohere2", "gpt_oss")
-    return tuple(as_numbers(program({**base, "model_type": kind})) for kind in kinds)
-
-
-@known.probe()
-def layers_pattern(program):
-    base = {**WINDOW, "model_type": "gemma3_text", "sliding_window_pattern": 3}
-    return as_numbers(program(base)), as_numbers(program({**WINDOW, "sliding_window_pattern": 2}))
-
-
+ON, OFF = {"use_sliding_window": True}, {"use_sliding_window": False}
 known.probe_table(
-    everywhere=lambda program: as_numbers(program({**WINDOW, "model_type": "mistral"})),
-    refused_windows=lambda program: refusals(
-        program, *({**WINDOW, "sliding_window": each} for each in (0, -2, "9", 2.5, True))
+    # On, off, and without a word.
+    qwen=lambda program: windows(program, {**WINDOW, "model_type": "qwen3", "max_window_layers": 4}, ON, OFF, {}),
+    qwen_by_default=lambda program: windows(program, {**WINDOW, "model_type": "qwen2", "num_hidden_layers": 31}, ON),
+    mixture=lambda program: windows(program, {**WINDOW, "model_type": "qwen3_moe", "max_window_layers": 4}, ON, {}),
+    patterns=lambda program: windows(
+        program, {**WINDOW, "num_hidden_layers": 13}, *map(of_kind, ("gemma2", "gemma3_text", "cohere2", "gpt_oss"))
     ),
-    refused_counts=lambda program: refusals(
-        program, *({**WINDOW, "layer_types": ["sliding_attention"] * n} for n in (0, 3, 5, 7))
+    pattern=lambda program: (
+        windows(program, {**WINDOW, "sliding_window_pattern": 3}, of_kind("gemma3_text"))
+        + windows(program, {**WINDOW, "sliding_window_pattern": 2}, {})
     ),
-    refused_words=lambda program: refusals(
-        program, {**WINDOW, "layer_types": ["full_attention"] * 5 + ["chunked_attention"]}
+    everywhere=lambda program: windows(program, WINDOW, of_kind("mistral")),
+    # No window, null, or off.
+    nowhere=lambda program: (
+        windows(program, {"num_hidden_layers": 6, **of_kind("mistral")}, {})
+        + windows(program, {**WINDOW, **of_kind("mistral")}, {"sliding_window": None}, OFF)
+    ),
+    words=lambda program: windows(
+        program, {**WINDOW, "layer_types": WORDS, **ON}, *map(of_kind, ("mistral", "gemma3_text", "qwen3"))
+    ),
+    refused_windows=lambda program: refused(program, "sliding_window", 0, -2, "9", 2.5, True),
+    refused_counts=lambda program: refused(program, "layer_types", *(["sliding_attention"] * n for n in (0, 3, 5, 7))),
+    refused_words=lambda program: refused(program, "layer_types", ["full_attention"] * 5 + ["chunked_attention"]),
+    refused_contradictions=lambda program: refusals(
+        program,
+        [
+            {**WINDOW, "layer_types": ["sliding_attention", *["full_attention"] * 5], **off}
+            for off in ({"sliding_window": None}, OFF)
+        ],
     ),
 )
-
-
-@known.probe()
-def layers_nowhere(program):
-    """No window, null, or off."""
-    found = [{"num_hidden_layers": 6}, {**WINDOW, "sliding_window": None}, {**WINDOW, "use_sliding_window": False}]
-    return tuple(as_numbers(program({**each, "model_type": "mistral"})) for each in found)
-
-
-@known.probe()
-def layers_words(program):
-    words = ["full_attention", "sliding_attention", "sliding_attention"] * 2
-    kinds = ("mistral", "gemma3_text", "qwen3")
-    switch = {"layer_types": words, "use_sliding_window": True}
-    return tuple(as_numbers(program({**WINDOW, "model_type": kind, **switch})) for kind in kinds)
-
-
-@known.probe()
-def layers_refused_contradictions(program):
-    words = ["sliding_attention", *["full_attention"] * 5]
-    off = {"sliding_window": None}, {"use_sliding_window": False}
-    return refusals(program, *({**WINDOW, "layer_types": words, **each} for each in off))
-
-
 known.not_timed("a loop over a few dozen layers")
 
 SWITCH = 'if not config.get("use_sliding_window", kind not in SWITCHED):'

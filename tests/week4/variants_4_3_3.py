@@ -8,6 +8,7 @@ from tiny_llm_solution.local_attention.masks import window_mask
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.3.3")
@@ -34,6 +35,9 @@ known.probe_table(
     ),
     long_window=lambda program: (program(*inputs(7), 20, 0, block_size=4), program(*inputs(7), 11, 2, block_size=4)),
     given_scale=lambda program: program(*inputs(8), 3, 1, scale=0.7, block_size=4),
+    refused=lambda program: refusals(
+        lambda case: program(*inputs(13, length=case[0]), *case[1:]), [(12, 3, 0), (5, 0, 0), (5, 3, -1)]
+    ),
 )
 known.probe_table(mx.float16, half=lambda program: program(*inputs(9, mx.float16), 3, 1, block_size=4))
 
@@ -57,18 +61,6 @@ def blocks_memory(program):
         taken = most_at_once(partial(program, *three, 32, 4, None, 32))
         found += [taken < max(2**18, length * keys // 8), taken < 4 * length * keys]
     return mx.array(found, mx.float32)
-
-
-@known.probe()
-def blocks_refused(program):
-    found = []
-    for length, window, sinks in ((12, 3, 0), (5, 0, 0), (5, 3, -1)):
-        try:
-            mx.eval(program(*inputs(13, length=length), window, sinks))
-            found.append(0)
-        except ValueError:
-            found.append(1)
-    return mx.array(found)
 
 
 @known.sized("2,048 tokens, H 4, H_kv 2, D 32, window 256, sinks 4, float32")

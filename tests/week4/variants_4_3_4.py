@@ -1,8 +1,11 @@
 """Known programs of task 4.3.4, the rolling cache."""
 
+from functools import partial
+
 import mlx.core as mx
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.outcomes import refusal, refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.3.4")
@@ -22,20 +25,27 @@ def fetched(program, *lengths, window=3, sinks=1, dtype=mx.float32, seed=1):
     return *(mx.sort(x, axis=2) if i in alone else x for i, x in enumerate(found)), mx.array(kept.offset)
 
 
-def refusals(program, lengths, counts):
-    """For each number of tokens to forget: 1 if it is refused, 0 if not, and the offset behind it."""
+def filled(program, *lengths):
+    """A cache with window 3 and 1 sink, after calls of these lengths."""
+    kept = program(3, 1)
+    for length in lengths:
+        mx.eval(kept.update_and_fetch(*[mx.ones((2, 3, length, 5))] * 2))
+    return kept
+
+
+def rewound(program, lengths, counts):
+    """Whether so many tokens cannot be rewound, and the offset after that, for each of the counts."""
     found = []
     for count in counts:
-        kept = program(3, 1)
-        for length in lengths:
-            mx.eval(kept.update_and_fetch(mx.ones((1, 2, length, 3)), mx.ones((1, 2, length, 3))))
-        try:
-            kept.rewind(count)
-            found.append(0)
-        except ValueError:
-            found.append(1)
-        found.append(kept.offset)
+        kept = filled(program, *lengths)
+        found += [refusal(partial(kept.rewind, count)), kept.offset]
     return mx.array(found)
+
+
+def refused(program, shape, dtype):
+    """Whether a key and value are refused after two tokens, and the offset after that."""
+    kept = filled(program, 2)
+    return mx.array([refusal(lambda: kept.update_and_fetch(*[mx.ones(shape, dtype)] * 2)), kept.offset])
 
 
 known.probe_table(
@@ -48,65 +58,20 @@ known.probe_table(
     rewound=lambda program: fetched(program, 4, -2, 1, 1, 1, -1, 1, 3, seed=7),
     # What was fetched before is held, and then another token is written in its place.
     rewound_when_full=lambda program: fetched(program, 6, 1, -1, 1, -1, 2, seed=8),
-    refuses_rewinds=lambda program: (refusals(program, (2,), (3, -1, 2, 0)), refusals(program, (4,), (5, 4, 1))),
-    refuses_to_go_back=lambda program: (refusals(program, (9,), (1, 2, 9)), refusals(program, (1,) * 6, (1, 2, 3))),
+    refuses_rewinds=lambda program: (rewound(program, (2,), (3, -1, 2, 0)), rewound(program, (4,), (5, 4, 1))),
+    refuses_to_go_back=lambda program: (rewound(program, (9,), (1, 2, 9)), rewound(program, (1,) * 6, (1, 2, 3))),
+    refuses_to_go_back_twice=lambda program: refusals(filled(program, 7).rewind, (1, 1)),
+    refuses_shapes=lambda program: tuple(
+        refused(program, shape, dtype)
+        for shape, dtype in [((1, 3, 1, 5), mx.float32), ((2, 3, 1, 1), mx.float32), ((2, 3, 1, 5), mx.float16)]
+    ),
+    refuses_unlike_values=lambda program: refusals(
+        lambda shape: program(3, 1).update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones(shape)),
+        [(1, 3, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5)],
+    ),
+    refuses_what_is_none=lambda program: refusals(lambda sizes: program(*sizes), [(0, 0), (-1, 2), (2, -1)]),
 )
 known.probe_table(mx.float16, half=lambda program: fetched(program, 3, 4, 1, dtype=mx.float16, seed=9))
-
-
-@known.probe()
-def rolling_refuses_to_go_back_twice(program):
-    kept, found = program(3, 1), []
-    mx.eval(kept.update_and_fetch(mx.ones((1, 2, 7, 3)), mx.ones((1, 2, 7, 3))))
-    for _ in range(2):
-        try:
-            kept.rewind(1)
-            found.append(0)
-        except ValueError:
-            found.append(1)
-    return mx.array(found)
-
-
-@known.probe()
-def rolling_refuses_shapes(program):
-    """1 if it is refused, 2 if MLX stops, 0 if it is taken."""
-    found = []
-    for shape, dtype in [((1, 3, 1, 5), mx.float32), ((2, 3, 1, 1), mx.float32), ((2, 3, 1, 5), mx.float16)]:
-        kept = program(3, 1)
-        mx.eval(kept.update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones((2, 3, 2, 5))))
-        try:
-            mx.eval(kept.update_and_fetch(mx.ones(shape, dtype), mx.ones(shape, dtype)))
-            found.append(0)
-        except ValueError:
-            found.append(1)
-        except Exception:
-            found.append(2)
-        found.append(kept.offset)
-    return mx.array(found)
-
-
-@known.probe()
-def rolling_refuses_unlike_values(program):
-    found = []
-    for shape in ((1, 3, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5)):
-        try:
-            mx.eval(program(3, 1).update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones(shape)))
-            found.append(0)
-        except ValueError:
-            found.append(1)
-    return mx.array(found)
-
-
-@known.probe()
-def rolling_refuses_what_is_none(program):
-    found = []
-    for window, sinks in ((0, 0), (-1, 2), (2, -1)):
-        try:
-            program(window, sinks)
-            found.append(0)
-        except ValueError:
-            found.append(1)
-    return mx.array(found)
 
 
 @known.probe()

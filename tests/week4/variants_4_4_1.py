@@ -11,7 +11,8 @@ KINDS = ["MHA", "GQA", "MQA", "MLA"]
 
 # All measures differ, and D is not E / H.
 PLAIN = {"hidden_size": 120, "num_attention_heads": 12, "num_hidden_layers": 7}
-GROUPED = {**PLAIN, "num_key_value_heads": 4, "head_dim": 16, "torch_dtype": "bfloat16"}
+WITHOUT_DTYPE = {**PLAIN, "num_key_value_heads": 4, "head_dim": 16}
+GROUPED = {**WITHOUT_DTYPE, "torch_dtype": "bfloat16"}
 LATENT = {"kv_lora_rank": 21, "qk_nope_head_dim": 15, "qk_rope_head_dim": 6, "v_head_dim": 13}
 
 
@@ -20,6 +21,13 @@ def counted(program, config, *options):
     found = program(dict(config), *options)
     kind = KINDS.index(found.kind) if found.kind in KINDS else -1
     return mx.array([kind, found.elements, found.bytes])
+
+
+def other_dtype(program):
+    try:
+        return counted(program, {**GROUPED, "torch_dtype": "int8"})
+    except ValueError as error:
+        return mx.array("int8" in str(error))
 
 
 known.probe_table(
@@ -36,21 +44,9 @@ known.probe_table(
     no_head_dim=lambda program: counted(program, {**GROUPED, "head_dim": None}),
     no_kv_heads=lambda program: counted(program, {**GROUPED, "num_key_value_heads": None}),
     no_latent=lambda program: counted(program, {**GROUPED, **dict.fromkeys(LATENT)}),
+    newer_dtype=lambda program: tuple(counted(program, {**WITHOUT_DTYPE, "dtype": each}) for each in ("float16", None)),
+    other_dtype=other_dtype,
 )
-
-
-@known.probe()
-def size_newer_dtype(program):
-    rest = {name: value for name, value in GROUPED.items() if name != "torch_dtype"}
-    return counted(program, {**rest, "dtype": "float16"}), counted(program, {**rest, "dtype": None})
-
-
-@known.probe()
-def size_other_dtype(program):
-    try:
-        return counted(program, {**GROUPED, "torch_dtype": "int8"})
-    except ValueError as error:
-        return mx.array("int8" in str(error))
 
 
 known.not_timed("a few numbers are multiplied")

@@ -19,6 +19,12 @@ def attended(program, base, seed, length=5, longer=1.0, dtype=mx.float32, **chan
     return made(program, layer)(longer * normals(seed, dtype)(2, length, layer.config["hidden_size"]))
 
 
+def part(program, base, seed, method, start):
+    """What a method of the layer gives for four tokens from a position on."""
+    layer = made(program, random_layer(base, seed))
+    return getattr(layer, method)(normals(seed)(2, 4, 20), slice(start, start + 4))
+
+
 known.probe_table(
     plain=lambda program: attended(program, PLAIN, 31),
     compressed=lambda program: attended(program, COMPRESSED, 32),
@@ -27,38 +33,15 @@ known.probe_table(
     # With one pair there are no halves; values are as wide as keys without a position.
     one_pair=lambda program: attended(program, PLAIN, 39, qk_rope_head_dim=2, v_head_dim=5),
     short_inputs=lambda program: attended(program, COMPRESSED, 40, longer=0.003),
+    queries=lambda program: part(program, COMPRESSED, 33, "queries", 0),
+    queries_further_on=lambda program: part(program, PLAIN, 34, "queries", 5),
+    latents=lambda program: part(program, PLAIN, 35, "latents", 0),
+    latents_further_on=lambda program: part(program, PLAIN, 36, "latents", 5),
+    with_the_other_s_weights=lambda program: made(
+        program, random_layer(PLAIN, 42), random_layer(COMPRESSED, 420).weights
+    )(normals(42)(1, 3, 20)),
 )
 known.probe_table(mx.float16, half=lambda program: attended(program, PLAIN, 41, dtype=mx.float16))
-
-
-@known.probe()
-def expanded_queries(program):
-    layer = random_layer(COMPRESSED, 33)
-    return made(program, layer).queries(normals(33)(2, 4, 20), slice(0, 4))
-
-
-@known.probe()
-def expanded_queries_further_on(program):
-    layer = random_layer(PLAIN, 34)
-    return made(program, layer).queries(normals(34)(2, 4, 20), slice(5, 9))
-
-
-@known.probe()
-def expanded_latents(program):
-    layer = random_layer(PLAIN, 35)
-    return made(program, layer).latents(normals(35)(2, 4, 20), slice(0, 4))
-
-
-@known.probe()
-def expanded_latents_further_on(program):
-    layer = random_layer(PLAIN, 36)
-    return made(program, layer).latents(normals(36)(2, 4, 20), slice(5, 9))
-
-
-@known.probe()
-def expanded_with_the_other_s_weights(program):
-    layer = random_layer(PLAIN, 42)
-    return made(program, layer, random_layer(COMPRESSED, 420).weights)(normals(42)(1, 3, 20))
 
 
 @known.sized("128 tokens, E 256, H 8, C 64, D_nope 32, D_rope 16, D_v 32")

@@ -1,9 +1,12 @@
 """Known programs of task 4.4.3, the latent cache."""
 
+from functools import partial
+
 import mlx.core as mx
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.outcomes import refusal
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.4.3")
@@ -21,21 +24,27 @@ def fetched(program, *lengths, room=4, dtype=mx.float32, seed=1):
     return *found, mx.array(made.offset)
 
 
-def refusals(program, *pairs, dtype=mx.float32):
-    """For each pair of shapes behind 2 x 2 x 5 and 2 x 2 x 3: 1 if it is refused, 2 if MLX stops, 0 if it is taken."""
+def filled(program, *shape, room=4, dtype=mx.float32):
+    """A cache of latents of 5 numbers and rope keys of 3, after one call."""
+    kept = program(room)
+    kept.update_and_fetch(mx.ones((*shape, 5), dtype), mx.ones((*shape, 3), dtype))
+    return kept
+
+
+def refused(program, *pairs, dtype=mx.float32):
+    """Whether each pair of shapes is refused after 2 x 2 entries, and the offset after that."""
     found = []
-    for latent, rope_key in pairs:
-        made = program(4)
-        made.update_and_fetch(mx.ones((2, 2, 5)), mx.ones((2, 2, 3)))
-        try:
-            mx.eval(made.update_and_fetch(mx.ones(latent, dtype), mx.ones(rope_key, dtype)))
-            found.append(0)
-        except ValueError:
-            found.append(1)
-        except Exception:
-            found.append(2)
-        found.append(made.offset)
+    for shapes in pairs:
+        kept = filled(program, 2, 2)
+        new = [mx.ones(shape, dtype) for shape in shapes]
+        found += [refusal(partial(kept.update_and_fetch, *new)), kept.offset]
     return mx.array(found)
+
+
+def rewound(program, count):
+    """Whether so many of five entries cannot be rewound, and the offset after that."""
+    kept = filled(program, 1, 5)
+    return mx.array([refusal(lambda: kept.rewind(count)), kept.offset])
 
 
 known.probe_table(
@@ -47,11 +56,16 @@ known.probe_table(
     # What was fetched before is held, and then others are written in its place.
     rewound_when_full=lambda program: fetched(program, 4, -2, 2, seed=6),
     rewound_to_nothing=lambda program: fetched(program, 2, -2, 3, seed=7),
-    refuses_batches=lambda program: refusals(program, ((1, 2, 5), (1, 2, 3))),
-    refuses_widths=lambda program: refusals(program, ((2, 2, 3), (2, 2, 5)), ((2, 2, 6), (2, 2, 2))),
-    refuses_sums=lambda program: refusals(program, ((2, 2, 1), (2, 2, 3)), ((2, 2, 5), (2, 2, 1))),
-    refuses_dtypes=lambda program: refusals(program, ((2, 2, 5), (2, 2, 3)), dtype=mx.float16),
-    refuses_unlike_pairs=lambda program: refusals(program, ((2, 2, 5), (2, 1, 3)), ((2, 2, 5), (1, 2, 3))),
+    refuses_batches=lambda program: refused(program, ((1, 2, 5), (1, 2, 3))),
+    refuses_widths=lambda program: refused(program, ((2, 2, 3), (2, 2, 5)), ((2, 2, 6), (2, 2, 2))),
+    refuses_sums=lambda program: refused(program, ((2, 2, 1), (2, 2, 3)), ((2, 2, 5), (2, 2, 1))),
+    refuses_dtypes=lambda program: refused(program, ((2, 2, 5), (2, 2, 3)), dtype=mx.float16),
+    refuses_unlike_pairs=lambda program: refused(program, ((2, 2, 5), (2, 1, 3)), ((2, 2, 5), (1, 2, 3))),
+    refuses_a_pair_of_two_dtypes=lambda program: mx.array(
+        refusal(lambda: program(4).update_and_fetch(mx.ones((2, 2, 5)), mx.ones((2, 2, 3), mx.float16)))
+    ),
+    refuses_rewinds=lambda program: tuple(rewound(program, count) for count in (6, -1, 5, 0)),
+    bytes_in_float32=lambda program: mx.array(filled(program, 1, 3, room=3).nbytes),
 )
 known.probe_table(mx.float16, half=lambda program: fetched(program, 3, 2, dtype=mx.float16, seed=8))
 
@@ -66,36 +80,6 @@ def cache_bytes(program):
         made.rewind(2)
         counts.append(made.nbytes)
     return mx.array(counts)
-
-
-@known.probe()
-def cache_bytes_in_float32(program):
-    made, draw = program(3), normals(10)
-    made.update_and_fetch(draw(1, 3, 5), draw(1, 3, 3))
-    return mx.array(made.nbytes)
-
-
-@known.probe()
-def cache_refuses_a_pair_of_two_dtypes(program):
-    try:
-        return program(4).update_and_fetch(mx.ones((2, 2, 5)), mx.ones((2, 2, 3), mx.float16))
-    except ValueError:
-        return mx.array(1)
-
-
-@known.probe()
-def cache_refuses_rewinds(program):
-    found = []
-    for count in (6, -1, 5, 0):
-        made = program(4)
-        made.update_and_fetch(mx.ones((1, 5, 5)), mx.ones((1, 5, 3)))
-        try:
-            made.rewind(count)
-            found.append(0)
-        except ValueError:
-            found.append(1)
-        found.append(made.offset)
-    return mx.array(found)
 
 
 @known.probe()

@@ -14,25 +14,20 @@ def inputs(seed, dtype=mx.float32, leading=(2, 3), size=5, experts=7):
     return draw(*leading, size), draw(experts, size)
 
 
-def table(program, drawn, top_k, normalize):
+def table(program, drawn, top_k, *normalize):
     x, gate = drawn
-    return table_of(*program(x, gate, top_k, normalize), len(gate))
+    return tuple(table_of(*program(x, gate, top_k, each), len(gate)) for each in normalize)
 
 
 known.probe_table(
     normalised=lambda program: table(program, inputs(1), 3, True),
     as_they_are=lambda program: table(program, inputs(2), 3, False),
     square=lambda program: table(program, inputs(4, size=7), 2, True),
-    to_one=lambda program: (table(program, inputs(5), 1, True), table(program, inputs(5), 1, False)),
+    to_one=lambda program: table(program, inputs(5), 1, True, False),
     to_all=lambda program: table(program, inputs(6), 7, False),
+    one_token=lambda program: table(program, (inputs(3)[0][0, 0], inputs(3)[1]), 2, True, False),
 )
 known.probe_table(mx.float16, half=lambda program: table(program, inputs(7, mx.float16), 3, True))
-
-
-@known.probe()
-def route_one_token(program):
-    x, gate = inputs(3)
-    return table(program, (x[0, 0], gate), 2, True), table(program, (x[0, 0], gate), 2, False)
 
 
 @known.probe(mx.bfloat16)
@@ -40,7 +35,7 @@ def route_close(program):
     """In bfloat16 all scores are 4,096."""
     gate = mx.array([[4096.0, 0.5], [4096.0, 2.25], [4096.0, 0.0], [4096.0, 1.5]]).astype(mx.bfloat16)
     x = mx.array([1.0, 1.0]).astype(mx.bfloat16)
-    return table(program, (x, gate), 2, False), table(program, (x, gate), 1, False)
+    return *table(program, (x, gate), 2, False), *table(program, (x, gate), 1, False)
 
 
 @known.sized("8,192 tokens, E 128, 128 experts, top_k 8, float32")

@@ -20,33 +20,23 @@ def through(program, x, w, indices):
     return groups.scatter(groups.linear(groups.gather(x), w))
 
 
+def to(program, seed, indices, last=1.0):
+    """Tokens that go to these of five experts, the last of which has its weights multiplied by a number."""
+    x, w, _ = inputs(seed, leading=(len(indices),))
+    return through(program, x, w * mx.array([1.0] * 4 + [last])[:, None, None], mx.array(indices))
+
+
 known.probe_table(
     tokens=lambda program: through(program, *inputs(1)),
     one_each=lambda program: through(program, *inputs(2, leading=(9,), top_k=1)),
     one_token=lambda program: through(program, *inputs(3, leading=())),
+    # Nobody goes to experts 0 and 3.
+    idle=lambda program: to(program, 4, [[1, 2], [4, 1], [2, 1], [1, 4]]),
+    idle_is_nan=lambda program: to(program, 5, [[0, 1], [3, 2], [1, 0]], last=mx.nan),
+    # One expert for each token, in order already.
+    as_sorted=lambda program: to(program, 6, [[0], [0], [1], [2], [4]]),
 )
 known.probe_table(mx.float16, half=lambda program: through(program, *inputs(7, mx.float16)))
-
-
-@known.probe()
-def grouped_idle(program):
-    """Nobody goes to experts 0 and 3."""
-    x, w, _ = inputs(4, leading=(4,))
-    return through(program, x, w, mx.array([[1, 2], [4, 1], [2, 1], [1, 4]]))
-
-
-@known.probe()
-def grouped_idle_is_nan(program):
-    x, w, _ = inputs(5, leading=(3,))
-    w = mx.where(mx.arange(5)[:, None, None] == 4, mx.nan, w)
-    return through(program, x, w, mx.array([[0, 1], [3, 2], [1, 0]]))
-
-
-@known.probe()
-def grouped_as_sorted(program):
-    """One expert for each token, in order already."""
-    x, w, _ = inputs(6, leading=(5,))
-    return through(program, x, w, mx.array([[0], [0], [1], [2], [4]]))
 
 
 @known.probe()

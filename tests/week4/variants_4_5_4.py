@@ -24,19 +24,9 @@ known.probe_table(
     one_expert_each=lambda program: figures(program, *choices(2, top_k=1)),
     one_token=lambda program: figures(program, *choices(5, leading=())),
     narrow=lambda program: figures(program, *choices(6, mx.bfloat16, (3000,), 3)),
+    padded=lambda program: figures(program, *choices(3), mx.array([[1] * 4, [0, 1, 1, 1], [0, 0, 0, 1]]) == 1),
+    idle=lambda program: figures(program, mx.array([[1, 2], [4, 1], [2, 1], [1, 4]]), choices(4, leading=(4,))[1]),
 )
-
-
-@known.probe()
-def load_padded(program):
-    mask = mx.array([[True] * 4, [False, True, True, True], [False, False, False, True]])
-    return figures(program, *choices(3), mask)
-
-
-@known.probe()
-def load_idle(program):
-    _, probabilities = choices(4, leading=(4,))
-    return figures(program, mx.array([[1, 2], [4, 1], [2, 1], [1, 4]]), probabilities)
 
 
 @known.sized("16,384 tokens, 4 of 64 experts each, float32")

@@ -2,6 +2,7 @@
 
 import mlx.core as mx
 
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.6.1")
@@ -14,16 +15,7 @@ def owners(program, layers, distinct, order):
 
 
 def refused(program, *calls):
-    """1 for each call that is refused, 0 if not."""
-    found = []
-    for call in calls:
-        try:
-            program(*call)
-        except ValueError:
-            found.append(1)
-            continue
-        found.append(0)
-    return mx.array(found)
+    return refusals(lambda call: program(*call), calls)
 
 
 known.probe_table(

@@ -6,6 +6,7 @@ from tests.week4.formulas_day6 import counts_of
 from tiny_llm_solution.config import ModelConfig
 from tiny_llm_solution.weight_sharing.counts import Counts
 
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.6.2")
@@ -22,20 +23,10 @@ known.probe_table(
     half=lambda program: counted(program, QWEN3, 3, num_hidden_layers=6),
     one_of_six=lambda program: counted(program, QWEN25, 1, num_hidden_layers=6),
     qwen25_tied=lambda program: counted(program, QWEN25, 2, num_hidden_layers=4, tie_word_embeddings=True),
+    refused=lambda program: refusals(
+        lambda sizes: counted(program, QWEN3, sizes[1], num_hidden_layers=sizes[0]), [(6, 4), (3, 6)]
+    ),
 )
-
-
-@known.probe()
-def counts_refused(program):
-    found = []
-    for layers, distinct in ((6, 4), (3, 6)):
-        try:
-            program(ModelConfig.from_dict({**QWEN3, "num_hidden_layers": layers}), distinct)
-        except ValueError:
-            found.append(1)
-            continue
-        found.append(0)
-    return mx.array(found)
 
 
 known.not_timed("a few multiplications")

@@ -14,6 +14,7 @@ from tiny_llm_solution.qwen3_cached.parts import DENSE
 from tiny_llm_solution.weight_sharing.model import SharedLayersModel
 from tiny_llm_solution.weight_sharing.owners import weight_owner
 
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.6.3")
@@ -25,8 +26,7 @@ def whole_of(base, seed, layers, distinct, dtype=mx.float32, **changes):
 
 def run(program, base, seed, layers, distinct, order, *parts, own_caches=False, **options):
     """The logits after every position, and how many tokens each cache holds then."""
-    whole = whole_of(base, seed, layers, distinct, **options)
-    model = program(ModelConfig.from_dict(whole.config), whole.weights, distinct, order)
+    model = made(program, whole_of(base, seed, layers, distinct, **options), distinct, order)
     caches = [KVCache() for _ in range(layers)] if own_caches else model.new_caches()
 
     def rewind(count):
@@ -38,30 +38,17 @@ def run(program, base, seed, layers, distinct, order, *parts, own_caches=False, 
     return found, mx.array([cache.offset for cache in caches])
 
 
-known.probe_table(
-    sequence=lambda program: run(program, QWEN3, 31, 4, 2, "sequence", 3, 1, 2),
-    cycle=lambda program: run(program, QWEN3, 32, 6, 3, "cycle", 2, 2),
-    reversed=lambda program: run(program, QWEN25, 33, 6, 3, "cycle_reversed", 2, 1),
-    caches_of_mine=lambda program: run(program, QWEN3, 34, 4, 2, "cycle", 2, 2, own_caches=True),
-    one_set=lambda program: run(program, QWEN3, 35, 3, 1, "cycle", 2, 1),
-    nothing=lambda program: run(program, QWEN3, 36, 3, 3, "sequence", 2, 1),
-    tied=lambda program: run(program, QWEN3, 37, 4, 2, "cycle", 2, 2, tie_word_embeddings=True),
-    rewound=lambda program: run(program, QWEN3, 39, 4, 2, "cycle", 2, -2, 2),
-)
-known.probe_table(mx.float16, half=lambda program: run(program, QWEN3, 38, 4, 2, "sequence", 2, 2, dtype=mx.float16))
+def made(program, whole, *settings):
+    return program(ModelConfig.from_dict(whole.config), whole.weights, *settings)
 
 
-@known.probe()
-def shared_last_position(program):
-    whole = whole_of(QWEN3, 40, 4, 2)
-    model = program(ModelConfig.from_dict(whole.config), whole.weights, 2, "cycle")
+def last_position(program):
+    model = made(program, whole_of(QWEN3, 40, 4, 2), 2, "cycle")
     return model(random_tokens(40, 2, 5)), model(random_tokens(41, 2, 5))
 
 
-@known.probe()
-def shared_by_other_parts(program):
-    whole = whole_of(QWEN25, 42, 4, 2)
-    model = program(ModelConfig.from_dict(whole.config), halved(whole).weights, 2, "sequence", Doubling())
+def by_other_parts(program):
+    model = made(program, halved(whole_of(QWEN25, 42, 4, 2)), 2, "sequence", Doubling())
     return model(random_tokens(42, 1, 3), all_positions=True)
 
 
@@ -74,33 +61,40 @@ class Counting(Doubling):
         return super().projection(weights, name, bias)
 
 
-@known.probe()
-def shared_matrices(program):
+def matrices(program):
     """How many are made."""
-    whole, parts = whole_of(QWEN3, 43, 6, 2), Counting()
-    program(ModelConfig.from_dict(whole.config), whole.weights, 2, "cycle", parts)
+    parts = Counting()
+    made(program, whole_of(QWEN3, 43, 6, 2), 2, "cycle", parts)
     return mx.array(len(parts.made))
 
 
-@known.probe()
-def shared_numbers_of_caches(program):
-    whole = whole_of(QWEN3, 44, 4, 2)
-    model = program(ModelConfig.from_dict(whole.config), whole.weights, 2, "cycle")
-    found = [len(model.new_caches())]
-    for count in (2, 3, 5):
-        try:
-            mx.eval(model(random_tokens(44, 1, 2), [KVCache() for _ in range(count)]))
-            found.append(0)
-        except ValueError:
-            found.append(1)
-    return mx.array(found)
+def numbers_of_caches(program):
+    model = made(program, whole_of(QWEN3, 44, 4, 2), 2, "cycle")
+    refused = refusals(lambda count: model(random_tokens(44, 1, 2), [KVCache() for _ in range(count)]), (2, 3, 5))
+    return mx.array(len(model.new_caches())), refused
+
+
+known.probe_table(
+    sequence=lambda program: run(program, QWEN3, 31, 4, 2, "sequence", 3, 1, 2),
+    cycle=lambda program: run(program, QWEN3, 32, 6, 3, "cycle", 2, 2),
+    reversed=lambda program: run(program, QWEN25, 33, 6, 3, "cycle_reversed", 2, 1),
+    caches_of_mine=lambda program: run(program, QWEN3, 34, 4, 2, "cycle", 2, 2, own_caches=True),
+    one_set=lambda program: run(program, QWEN3, 35, 3, 1, "cycle", 2, 1),
+    nothing=lambda program: run(program, QWEN3, 36, 3, 3, "sequence", 2, 1),
+    tied=lambda program: run(program, QWEN3, 37, 4, 2, "cycle", 2, 2, tie_word_embeddings=True),
+    rewound=lambda program: run(program, QWEN3, 39, 4, 2, "cycle", 2, -2, 2),
+    last_position=last_position,
+    by_other_parts=by_other_parts,
+    matrices=matrices,
+    numbers_of_caches=numbers_of_caches,
+)
+known.probe_table(mx.float16, half=lambda program: run(program, QWEN3, 38, 4, 2, "sequence", 2, 2, dtype=mx.float16))
 
 
 @known.sized("one token after 128, 12 layers of 3 sets, E 256, float32")
 def sized(program):
     measures = {"hidden_size": 256, "intermediate_size": 576, "head_dim": 32, "max_position_embeddings": 256}
-    whole = whole_of(QWEN3, 1, 12, 3, **measures)
-    model = program(ModelConfig.from_dict(whole.config), whole.weights, 3, "sequence")
+    model = made(program, whole_of(QWEN3, 1, 12, 3, **measures), 3, "sequence")
     caches = model.new_caches()
     mx.eval(model(random_tokens(1, 1, 128), caches))
 

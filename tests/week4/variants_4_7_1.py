@@ -2,6 +2,7 @@
 
 import mlx.core as mx
 
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.7.1")
@@ -11,19 +12,8 @@ known.probe_table(
     few=lambda program: program(6, 300, 4),
     no_whole_number=lambda program: program(8, 50, 2.75),
     factor_1=lambda program: program(10, 1000000.0, 1),
+    refuses=lambda program: refusals(lambda sizes: program(sizes[0], 300, sizes[1]), [(7, 2), (8, 0.5)]),
 )
-
-
-@known.probe()
-def linear_refuses(program):
-    found = []
-    for dims, factor in ((7, 2), (8, 0.5)):
-        try:
-            program(dims, 300, factor)
-            found.append(0.0)
-        except ValueError:
-            found.append(1.0)
-    return mx.array(found)
 
 
 known.not_timed("D/2 numbers, computed once")

@@ -2,6 +2,7 @@
 
 import mlx.core as mx
 
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.7.2")
@@ -14,19 +15,10 @@ known.probe_table(
     longer_factor_1=lambda program: program(10, 10000, 1, 470, 100),
     shorter=lambda program: program(8, 300, 4, 90, 100),
     much_shorter=lambda program: program(8, 300, 4, 20, 100),
+    refuses=lambda program: refusals(
+        lambda given: program(*given), [(7, 300, 2), (2, 300, 2), (8, 300, 0.5), (8, 300, 2, 100)]
+    ),
 )
-
-
-@known.probe()
-def ntk_refuses(program):
-    found = []
-    for args in ((7, 300, 2), (2, 300, 2), (8, 300, 0.5), (8, 300, 2, 100)):
-        try:
-            mx.eval(program(*args))
-            found.append(0.0)
-        except ValueError:
-            found.append(1.0)
-    return mx.array(found)
 
 
 known.not_timed("D/2 numbers, computed once")

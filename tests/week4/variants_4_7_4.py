@@ -12,13 +12,14 @@ known = Variants("4.7.4")
 PACES = (1.0, 0.45, 0.17, 0.06, 0.011)
 
 
-def paces():
-    return mx.array(PACES)
-
-
 def by_length(length):
     """Slower for every position after the sixth."""
     return mx.array(PACES) * (6 / max(6, length))
+
+
+def by_length_again(program):
+    layer = program(10, by_length)
+    return layer(tokens(30), slice(6, 9)), layer(tokens(30), slice(30, 33)), layer(tokens(30))
 
 
 def tokens(seed, dtype=mx.float32, batch=2, heads=4):
@@ -29,25 +30,24 @@ def tokens(seed, dtype=mx.float32, batch=2, heads=4):
 
 
 known.probe_table(
-    from_0=lambda program: tuple(program(10, paces(), 1.0, pairing)(tokens(21)) for pairing in (False, True)),
+    from_0=lambda program: tuple(program(10, mx.array(PACES), 1.0, pairing)(tokens(21)) for pairing in (False, True)),
     from_4=lambda program: tuple(
-        program(10, paces(), 1.0, pairing)(tokens(22), slice(4, 7)) for pairing in (False, True)
+        program(10, mx.array(PACES), 1.0, pairing)(tokens(22), slice(4, 7)) for pairing in (False, True)
     ),
-    a_number=lambda program: program(10, paces())(tokens(29), 5),
-    rows_apart=lambda program: program(10, paces())(tokens(23, batch=3), [slice(5, 8), slice(2, 5), slice(6, 9)]),
-    sharper=lambda program: program(10, paces(), 1.4)(tokens(24), slice(4, 7)),
+    a_number=lambda program: program(10, mx.array(PACES))(tokens(29), 5),
+    rows_apart=lambda program: program(10, mx.array(PACES))(
+        tokens(23, batch=3), [slice(5, 8), slice(2, 5), slice(6, 9)]
+    ),
+    sharper=lambda program: program(10, mx.array(PACES), 1.4)(tokens(24), slice(4, 7)),
     by_length=lambda program: program(10, by_length)(tokens(25), slice(9, 12)),
     by_each_rows_length=lambda program: program(10, by_length)(tokens(26), [slice(17, 20), slice(7, 10)]),
-    as_many_heads_as_tokens=lambda program: program(10, paces())(tokens(31, heads=3)),
+    as_many_heads_as_tokens=lambda program: program(10, mx.array(PACES))(tokens(31, heads=3)),
+    by_length_again=by_length_again,
 )
-known.probe_table(mx.float16, half=lambda program: program(10, paces())(tokens(27, mx.float16), slice(1, 4)))
-known.probe_table(mx.bfloat16, far=lambda program: program(10, paces())(tokens(28, mx.bfloat16), slice(700, 703)))
-
-
-@known.probe()
-def rope_by_length_again(program):
-    layer = program(10, by_length)
-    return layer(tokens(30), slice(6, 9)), layer(tokens(30), slice(30, 33)), layer(tokens(30))
+known.probe_table(mx.float16, half=lambda program: program(10, mx.array(PACES))(tokens(27, mx.float16), slice(1, 4)))
+known.probe_table(
+    mx.bfloat16, far=lambda program: program(10, mx.array(PACES))(tokens(28, mx.bfloat16), slice(700, 703))
+)
 
 
 @known.sized("512 tokens, 16 heads, D 128, float32")

@@ -20,6 +20,12 @@ def normals(seed: int, dtype: mx.Dtype = mx.float32) -> Callable[..., mx.array]:
     return draw
 
 
+def drawn(seed: int, *shapes: tuple[int, ...], dtype: mx.Dtype = mx.float32) -> list[mx.array]:
+    """Return an array of each shape, drawn one after the other from the same `normals`."""
+    draw = normals(seed, dtype)
+    return [draw(*shape) for shape in shapes]
+
+
 def distinct(seed: int, dtype: mx.Dtype, rows: int, size: int, spread: float = 1.0, shift: float = 0.0) -> mx.array:
     """Seeded normal numbers around `shift`, rows x size, of which no two in a row are equal in their dtype."""
     numbers = (normals(seed)(max(64 * size, 1000), spread=spread) + shift).astype(dtype)

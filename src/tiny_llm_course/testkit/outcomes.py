@@ -5,7 +5,8 @@ import dataclasses
 import dis
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -76,3 +77,20 @@ def same(mine: Outcome, other: Outcome, closeness: float) -> bool:
     if isinstance(mine, Stopped) or isinstance(other, Stopped):
         return mine == other if isinstance(mine, Stopped) and isinstance(other, Stopped) else False
     return len(mine) == len(other) and all(close(a, b, closeness) for a, b in zip(mine, other, strict=True))
+
+
+def refusal(call: Callable[[], Any], error: type[Exception] = ValueError) -> int:
+    """Return 1 if a call raises this kind of error, 2 if it raises another one, 0 if it raises none."""
+    try:
+        result = call()
+        mx.eval([x for x in (result if isinstance(result, tuple) else (result,)) if isinstance(x, mx.array)])
+    except error:
+        return 1
+    except Exception:
+        return 2
+    return 0
+
+
+def refusals(call: Callable[[Any], Any], cases: Iterable[Any]) -> mx.array:
+    """Return the `refusal` of a call for each case."""
+    return mx.array([refusal(partial(call, case)) for case in cases])
