@@ -20,8 +20,7 @@ import mlx.core as mx  # noqa: E402
 
 from tiny_llm_course.measuring.benches import choose  # noqa: E402
 from tiny_llm_course.measuring.clock import seconds  # noqa: E402
-from tiny_llm_course.measuring.limits import limits  # noqa: E402
-from tiny_llm_course.measuring.machine import machine  # noqa: E402
+from tiny_llm_course.measuring.machine import limits, machine  # noqa: E402
 from tiny_llm_course.paths import EMBEDDED_MODEL  # noqa: E402
 
 RECORD = Path(__file__).with_suffix(".json")

@@ -13,7 +13,7 @@ from tiny_llm.qwen3_cached.model import Qwen3CachedModel
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
 from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Cell, Table
-from tiny_llm_course.measuring.limits import limits
+from tiny_llm_course.measuring.machine import limits
 
 # What the book draws of the table.
 CHART = ("bars", "", ("% of the bandwidth", "% of the rate"))

@@ -21,7 +21,7 @@ from tiny_llm_course.engine.attending import Looks, look, visible
 from tiny_llm_course.engine.engine import Engine, load_engine
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.programs.packages import LearnerError, installed, program
-from tiny_llm_course.terminal import heat
+from tiny_llm_course.terminal import tables as heat
 
 TEXT = "That is a blue dog"
 ENGINE_OF_WEEK_1 = load_course().stages()[0].name

@@ -12,10 +12,9 @@ from tiny_llm_course.course.requirements import missing
 from tiny_llm_course.dev.book.rooflines import in_a_file
 from tiny_llm_course.dev.transcripts import run
 from tiny_llm_course.engine.engine import load_engine
-from tiny_llm_course.measuring.engine_speed import Kind, _steps, measure
-from tiny_llm_course.measuring.limits import limits
+from tiny_llm_course.measuring.engine_speed import Kept, Kind, _steps, kept, measure
+from tiny_llm_course.measuring.machine import limits
 from tiny_llm_course.measuring.roofline_text import drawn, lines_of
-from tiny_llm_course.measuring.storage import Kept, kept
 from tiny_llm_course.paths import ROOT
 
 HERE = [stage.name for stage in load_course().stages() if not missing(stage.requires)]

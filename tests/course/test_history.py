@@ -8,8 +8,7 @@ import threading
 import pytest
 from tests.course.checkouts import fixture, replace
 
-from tiny_llm_course.course.claims import Claim
-from tiny_llm_course.course.findings import Finding, Kind
+from tiny_llm_course.course.findings import Claim, Finding, Kind
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.results import TaskResult
 from tiny_llm_course.dev.transcripts import run

@@ -10,8 +10,7 @@ import pytest
 from tiny_llm_course.course.registry import UsageError, load_course
 from tiny_llm_course.engine.serving import Limits, load_scheduler
 from tiny_llm_course.measuring.load.outcome import Answer, Outcome
-from tiny_llm_course.measuring.load.playing import play, replay
-from tiny_llm_course.measuring.load.sending import UNNAMED, model_at, send
+from tiny_llm_course.measuring.load.sending import UNNAMED, model_at, play, replay, send
 from tiny_llm_course.measuring.load.workload import SHARED, Arrival, Load, arrivals
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from tiny_llm_course.commands.export import provenance
 from tiny_llm_course.course.places import day_files
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.doctor.published import changed
+from tiny_llm_course.doctor.git import changed
 found = []
 for name in [None, *sys.argv[1:]]:
     file = Path(name or "pyproject.toml")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.course.checkouts import FIXTURE
 
 from tiny_llm_course.dev.transcripts import scenarios
-from tiny_llm_course.terminal.streamed import Flow
+from tiny_llm_course.terminal.beside import Flow
 from tiny_llm_course.terminal.wrapping import cells, cut, excerpt, wrapped
 
 DOCTOR = "○ PyTorch    not installed: its recorded answers stand in. To have it: pdm run pip install torch==2.13.0"

@@ -49,8 +49,8 @@ def bench_serve(
     if stage:
         raise UsageError("All stages are measured; with --replay, --stage says which one is shown.")
     from ..dev.book import servings
+    from ..measuring.load.outcome import lines_of
     from ..measuring.load.speed import measure
-    from ..measuring.load.text import lines_of
 
     for path, kind, is_one in ((file, "record", _is_record), (svg, "drawing", lambda c: c.startswith(b"<svg "))):
         if path:
@@ -71,7 +71,7 @@ def bench_serve(
 
 
 def _replay(which: "Which", stage: str | None, load: Any) -> int:
-    from ..measuring.load.playing import replay
+    from ..measuring.load.sending import replay
     from ..measuring.load.speed import sample
 
     engine = which.loaded(stage)

@@ -13,7 +13,7 @@ from ..course.places import day_files, recordings_path, tests_paths
 from ..course.registry import UsageError, load_course
 from ..course.results import TaskResult
 from ..course.selection import by_day, selected
-from ..doctor.published import changed
+from ..doctor.git import changed
 from ..doctor.strangers import hiding
 from ..grading.day import ExitState, NothingSelected, grade_day
 from ..grading.processes import OWN_SETTINGS

@@ -3,8 +3,7 @@
 import dataclasses
 from typing import Literal
 
-from .claims import Claim
-from .findings import Finding, Kind
+from .findings import Claim, Finding, Kind
 from .nouns import Task
 from .requirements import in_words
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from ..paths import EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, typed
 from ..source.package import files_of
-from .git import ask_git
+from .git import ask_git, restoring
 from .lines import Check, Line
-from .missing import restoring
 
 BUILT_FROM = "built-from"  # a file in the folder of what is built: `mlx 0.32.4 HASH`, of all that it depends on
 ROOM = 1 << 30  # bytes that an update of the packages may need

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from ..checkpoints.chat_template import render_chat
 from ..course.registry import UsageError
 from ..course.selection import in_brief
+from ..terminal.beside import Flow
 from ..terminal.screen import columns, say
-from ..terminal.streamed import Flow
 from .engine import Answer, Engine, Sampling
 from .pace import USUAL_TOKENS, slow
 

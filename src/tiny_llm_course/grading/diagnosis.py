@@ -22,8 +22,7 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
-from ..course.claims import Claim
-from ..course.findings import Finding, Kind
+from ..course.findings import Claim, Finding, Kind
 from ..course.nouns import Task
 from ..course.registry import load_course
 from ..learner import progress

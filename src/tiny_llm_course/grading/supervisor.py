@@ -13,8 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from ..course.claims import Claim
-from ..course.findings import Finding
+from ..course.findings import Claim, Finding
 from ..course.nouns import Task
 from ..course.registry import UsageError, load_course
 from ..course.results import TaskResult

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from ..course.nouns import Task
 from ..course.registry import load_course
 from ..course.requirements import in_words, missing
-from ..doctor.missing import restoring
+from ..doctor.git import restoring
 from ..paths import LEARNER, ROOT
 from ..source.code import fingerprint
 from ..source.written import holds_stub, where

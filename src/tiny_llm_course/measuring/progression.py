@@ -24,8 +24,7 @@ from ..engine.stages import lacking, undone
 from ..paths import EMBEDDED_MODEL, ROOT
 from ..programs.packages import LearnerError
 from .engine_speed import counts, in_words, name_of
-from .limits import limits
-from .machine import machine
+from .machine import limits, machine
 from .peers import NotHere, Pace, Writer, llama_cpp, mlx_lm, paced
 
 RECORD = ROOT / "benches" / "progression.json"  # of our solution, on the model that comes with the course

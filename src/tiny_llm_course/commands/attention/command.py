@@ -8,8 +8,8 @@ import click
 
 from ...course.registry import UsageError
 from ...doctor import blas
-from ...terminal.heat import PLAIN, SHADES, legend, maps, width_of
 from ...terminal.screen import USUAL, columns, say
+from ...terminal.tables import PLAIN, SHADES, legend, maps, width_of
 from .. import out_file
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ...doctor.git import ask_git
-from ...doctor.published import steering
+from ...doctor.git import ask_git, steering
 from ...paths import COURSE, LEARNER, REGISTRY, ROOT, TESTS, WATCHERS
 
 PACKAGES = ("tiny-llm", "mlx", "numpy", "pytest", "hypothesis")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from ...course.nouns import Task
 from ...course.registry import load_course
 from ...course.results import TaskResult
-from ...doctor.missing import restoring
+from ...doctor.git import restoring
 from ...grading.report import MARKS, report_task, verdict
 from ...paths import LEARNER, ROOT
 from ...terminal.screen import USUAL, columns, say

@@ -13,7 +13,7 @@ from ...engine.serving import ServingEngine, load_scheduler
 from ...engine.stages import lacking
 from ...paths import EMBEDDED_MODEL, ROOT
 from ..machine import machine
-from .playing import play
+from .sending import play
 from .workload import Arrival, Load, arrivals, tokens_of
 
 RECORD = ROOT / "benches" / "bench_serve.json"  # of our solution, for the book
