@@ -116,16 +116,7 @@ known.change(
 )
 known.change(
     "new-tokens-alone",
-    (
-        """
-        seen = scaled_dot_product_attention_grouped(q, keys, values, mask="causal")
-        """,
-        """
-        if len(chunk.tokens) > 1:
-            keys, values = k, v
-        seen = scaled_dot_product_attention_grouped(q, keys, values, mask="causal")
-        """,
-    ),
+    ("seen = scaled", "keys, values = (k, v) if len(chunk.tokens) > 1 else (keys, values)\nseen = scaled"),
     fact="a chunk of several tokens sees those tokens alone, and nothing that was read before",
     question="The second half of a prompt comes. Which tokens stand before its first?",
 )
@@ -144,15 +135,7 @@ known.change(
 )
 known.change(
     "cache-unwritten",
-    (
-        "keys, values = self._caches[chunk.request][layer].update_and_fetch(k, v)",
-        """
-        cache = self._caches[chunk.request][layer]
-        keys, values = cache.update_and_fetch(k, v)
-        if chunk.start:
-            cache.rewind(k.shape[2])
-        """,
-    ),
+    ("seen = scaled", "self._caches[chunk.request][layer].rewind(k.shape[2] if chunk.start else 0)\nseen = scaled"),
     fact="only the keys and values of a request's first chunk stay in its caches",
     question="How many keys should there be after a prompt of three tokens and two more?",
 )
@@ -183,13 +166,7 @@ known.change(
 )
 known.change(
     "joined-by-number",
-    (
-        "return mx.concatenate(attended)",
-        """
-        order = sorted(range(len(chunks)), key=lambda i: chunks[i].request.number)
-        return mx.concatenate([attended[i] for i in order])
-        """,
-    ),
+    ("(attended)", "([each for _, each in sorted(zip(chunks, attended), key=lambda pair: pair[0].request.number)])"),
     fact="the chunks' results are joined in the order of their requests' numbers",
     question="A plan may read the youngest request first. In which order do the rows of query stand then?",
 )

@@ -186,10 +186,7 @@ known.change(
 )
 known.change(
     "place-by-row",
-    (
-        "seeds = [(request.params.seed, len(request.output)) for request in rows]",
-        "seeds = [(request.params.seed, row) for row, request in enumerate(rows)]",
-    ),
+    ("len(request.output)) for request in rows", "row) for row, request in enumerate(rows)"),
     fact="the number of a draw is the row",
     question="Does a request stand in the same row in every step?",
 )

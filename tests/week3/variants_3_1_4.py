@@ -179,18 +179,9 @@ known.change(
 known.change(
     "rest-flushed",
     ('self._held = ""', "self._held = text[end:]"),
-    (
-        """
-        if self.found:
-            return ""
-        shown = self._show(self._detokenizer.finish())
-        if self.found:
-            return shown
-        """,
-        """
-        shown = "" if self.found else self._show(self._detokenizer.finish())
-        """,
-    ),
+    ('if self.found:\n    return ""', "pass"),
+    ("shown = self._show(", 'shown = "" if self.found else self._show('),
+    ("if self.found:\n    return shown", "pass"),
     fact="at the end the stop string and what follows it in its piece come out",
     question="What is left in your buffer when a stop string has been found?",
 )
@@ -232,29 +223,15 @@ known.change(
 )
 known.change(
     "ends-if-nothing-shows",
-    (
-        """
-        self.add(token)
-        return self.found is not None
-        """,
-        """
-        return not self.add(token)
-        """,
-    ),
+    ("self.add(token)", "shown = self.add(token)"),
+    ("return self.found is not None", "return not shown"),
     fact="`ends` says that the text has ended whenever there is nothing to show",
     question="For which other reason may a token show nothing?",
 )
 known.change(
     "ends-if-nothing-shows-as-well",
-    (
-        """
-        self.add(token)
-        return self.found is not None
-        """,
-        """
-        return self.add(token) == "" and self.found is not None
-        """,
-    ),
+    ("self.add(token)", "shown = self.add(token)"),
+    ("return self.found is not None", "return not shown and self.found is not None"),
     fact="`ends` says that the text goes on if the token that ends it has letters to show before the stop string",
     question="`see blue` comes in one piece, and `blue` is the stop string. Has it ended, though `see ` is shown?",
 )
@@ -266,17 +243,8 @@ known.change(
 )
 known.change(
     "ends-says-it-once",
-    (
-        """
-        self.add(token)
-        return self.found is not None
-        """,
-        """
-        before = self.found
-        self.add(token)
-        return self.found is not before
-        """,
-    ),
+    ("self.add(token)", "before = self.found\nself.add(token)"),
+    ("return self.found is not None", "return self.found is not before"),
     fact="`ends` is true only for the token with which the text ends, and no more for one behind it",
     question="The text has ended, and one token more comes. Has it ended?",
 )
@@ -288,13 +256,7 @@ known.change(
 )
 known.change(
     "shared",
-    (
-        'self._detokenizer, self._stops, self._held = detokenizer, stops, ""',
-        """
-        self._detokenizer, self._stops = detokenizer, stops
-        type(self)._held = ""
-        """,
-    ),
+    ("self._stops, self._held = detokenizer", "self._stops, type(self)._held = detokenizer"),
     ("self._held = text[end:]", "type(self)._held = text[end:]"),
     fact="what is held back is shared by all texts",
     question="Is your buffer an attribute of the object, or of the class?",

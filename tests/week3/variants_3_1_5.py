@@ -273,10 +273,7 @@ known.change(
 )
 known.change(
     "one-at-a-time-let-in",
-    (
-        "while self.waiting and len(self.running) < self.slots and not closed:",
-        "for _ in range(bool(self.waiting and len(self.running) < self.slots and not closed)):",
-    ),
+    ("and not closed:", "and not closed and not step.admitted:"),
     fact="one request at most is let in before each step",
     question="Two slots are free and two requests wait. How many steps may the second wait?",
 )
@@ -294,15 +291,7 @@ known.change(
 )
 known.change(
     "memory-unasked",
-    (
-        """
-        if not self.memory.begin(request):
-            break
-        """,
-        """
-        self.memory.begin(request)
-        """,
-    ),
+    ("if not self.memory.begin(request):\n    break", "self.memory.begin(request)"),
     fact="a request is let in although memory says that there is no room",
     question="What does begin say, and who listens?",
 )
@@ -350,28 +339,13 @@ known.change(
 )
 known.change(
     "no-room-unheard",
-    (
-        """
-        if self.memory.reserve(chunk.request, len(chunk.tokens)) or self.make_room(chunk, step):
-            step.chunks.append(chunk)
-        """,
-        """
-        self.memory.reserve(chunk.request, len(chunk.tokens))
-        step.chunks.append(chunk)
-        """,
-    ),
+    ("or self.make_room(chunk, step):", "or True:"),
     fact="room is asked for, and a chunk is read whatever the answer is",
     question="What does reserve say, and what is there to be done if it says no?",
 )
 known.change(
     "room-for-who-was-put-back",
-    (
-        """
-        if chunk.request not in self.running:
-            continue  # an older one has put it back
-        """,
-        "",
-    ),
+    ("if chunk.request not in self.running:", "if False:"),
     fact="room is asked for a chunk whose request was put back a moment ago",
     question="The plan was made before anybody was put back. Whose chunks in it still count?",
 )
@@ -389,53 +363,20 @@ known.change(
 )
 known.change(
     "not-rolled-back",
-    (
-        """
-        for request in self.running:
-            self.memory.shorten(request, request.read)
-        raise
-        """,
-        """
-        raise
-        """,
-    ),
+    ("for request in self.running:", "for request in []:"),
     fact="after an error memory keeps what the step has read",
     question="The model fails after the first layer. What does memory hold of the chunks, and what does `read` say?",
 )
 known.change(
     "error-swallowed",
-    (
-        """
-        except BaseException:
-            for request in self.running:
-                self.memory.shorten(request, request.read)
-            raise
-        """,
-        """
-        except BaseException:
-            for request in self.running:
-                self.memory.shorten(request, request.read)
-        """,
-    ),
+    ("raise\n", "pass"),
     fact="an error of the model is swallowed",
     question="Who should hear of an error, if not the caller?",
 )
 known.change(
     "eos-in-the-text",
-    (
-        """
-        if request.finished or token in request.eos_ids:
-            return tokens[:count], "stop"
-        request.output.append(token)
-        """,
-        """
-        if request.finished:
-            return tokens[:count], "stop"
-        request.output.append(token)
-        if token in request.eos_ids:
-            return tokens[: count + 1], "stop"
-        """,
-    ),
+    ("if request.finished or token in request.eos_ids:", "if request.finished:"),
+    ("if request.stop and", "if token in request.eos_ids or request.stop and"),
     fact="a token that ends the text is a part of it",
     question="Should a reader see <|im_end|>?",
 )
@@ -453,93 +394,33 @@ known.change(
 )
 known.change(
     "length-before-stop",
-    (
-        """
-        if request.stop and request.stop(token):
-            return tokens[: count + 1], "stop"
-        if len(request.output) >= request.max_tokens:
-            return tokens[: count + 1], "length"
-        """,
-        """
-        if len(request.output) >= request.max_tokens:
-            return tokens[: count + 1], "length"
-        if request.stop and request.stop(token):
-            return tokens[: count + 1], "stop"
-        """,
-    ),
+    ("if request.stop and", "if len(request.output) < request.max_tokens and request.stop and"),
     fact="`stop` is not told the last token of max_tokens",
     question="A server hears of each token through `stop`. What is missing at the end of its text?",
 )
 known.change(
     "stop-told-of-eos",
-    (
-        """
-        if request.finished or token in request.eos_ids:
-            return tokens[:count], "stop"
-        request.output.append(token)
-        if request.stop and request.stop(token):
-            return tokens[: count + 1], "stop"
-        """,
-        """
-        ended = request.stop and request.stop(token)
-        if request.finished or token in request.eos_ids:
-            return tokens[:count], "stop"
-        request.output.append(token)
-        if ended:
-            return tokens[: count + 1], "stop"
-        """,
-    ),
+    ("if request.finished or", "ended = request.stop and request.stop(token)\nif request.finished or"),
+    ("if request.stop and request.stop(token):", "if ended:"),
     fact="`stop` is told a token of eos_ids, too, before it is known to be one",
     question="A token of eos_ids is no part of the text. Who should hear of it?",
 )
 known.change(
     "removed-before-begun",
-    (
-        """
-        if not self.memory.begin(request):
-            break
-        self.waiting.remove(request)
-        """,
-        """
-        self.waiting.remove(request)
-        if not self.memory.begin(request):
-            self.waiting.add(request)
-            break
-        """,
-    ),
+    ("break\n", "self.waiting.remove(request)\nself.waiting.add(request)\nbreak"),
     fact="a request for which memory has no room leaves the queue, and comes in again behind all others",
     question="The next one cannot be let in yet. Which place in the queue has it in the next step?",
 )
 known.change(
     "new-lacks-who-was-cancelled",
-    (
-        """
-        step.new.append(new)
-        if request.finished:  # somebody has cancelled it meanwhile, and its memory is gone
-            continue
-        """,
-        """
-        if request.finished:  # somebody has cancelled it meanwhile, and its memory is gone
-            continue
-        step.new.append(new)
-        """,
-    ),
+    ("step.new.append(new)", "pass"),
+    ("request.read = min(", "step.new.append(new)\nrequest.read = min("),
     fact="`new` has no list for a chunk whose request was cancelled in the step",
     question="Three chunks were read, and `new` has two lists. Which of the chunks has none?",
 )
 known.change(
     "cancelled-is-finished",
-    (
-        """
-        if request.finished:  # somebody has cancelled it meanwhile, and its memory is gone
-            continue
-        """,
-        """
-        if request.finished:
-            step.finished.append(request)
-            continue
-        """,
-    ),
+    ("continue\n", "step.finished.append(request)\ncontinue"),
     fact="the step's `finished` also has those that were cancelled in the middle of it",
     question="What does the comment behind Step's `finished` say of requests that were cancelled?",
 )
@@ -565,38 +446,15 @@ known.change(
 )
 known.change(
     "last-step-not-charged",
-    (
-        """
-        self.waiting.charge(request, len(chunk.tokens))
-        if reason:
-            self._leave(request, reason)
-            step.finished.append(request)
-        """,
-        """
-        if reason:
-            self._leave(request, reason)
-            step.finished.append(request)
-        else:
-            self.waiting.charge(request, len(chunk.tokens))
-        """,
-    ),
+    ("self.waiting.charge(", "if not reason:\n    self.waiting.charge("),
     fact="the step in which a request ends is not charged",
     question="A prompt of 1,000 tokens is read, and its only token is written. What has its user had?",
 )
 known.change(
     "stop-token-left-out",
-    (
-        """
-        request.output.append(token)
-        if request.stop and request.stop(token):
-            return tokens[: count + 1], "stop"
-        """,
-        """
-        if request.stop and request.stop(token):
-            return tokens[:count], "stop"
-        request.output.append(token)
-        """,
-    ),
+    ("request.output.append(token)", "pass"),
+    ('return tokens[: count + 1], "stop"', 'return tokens[:count], "stop"'),
+    ("if len(request.output)", "request.output.append(token)\nif len(request.output)"),
     fact="the token at which `stop` says that the text ends is left out of the output",
     question="Which tokens does the output hold: also those of a stop string, or not?",
 )
@@ -632,16 +490,7 @@ known.change(
 )
 known.change(
     "new-with-eos",
-    (
-        """
-        if request.finished or token in request.eos_ids:
-            return tokens[:count], "stop"
-        """,
-        """
-        if request.finished or token in request.eos_ids:
-            return tokens[: count + (not request.finished)], "stop"
-        """,
-    ),
+    ('return tokens[:count], "stop"', 'return tokens[: count + (not request.finished)], "stop"'),
     fact="the step says that a text has gained the token that ended it",
     question="Which tokens has a text gained that ends at a token of eos_ids?",
 )
@@ -716,15 +565,7 @@ known.change(
 )
 known.change(
     "cancelled-ones-go-on",
-    (
-        """
-        if request.finished:  # somebody has cancelled it meanwhile, and its memory is gone
-            continue
-        """,
-        """
-        pass
-        """,
-    ),
+    ("if request.finished:  # somebody", "if False:  # somebody"),
     ("if request.finished or token", "if token"),
     fact="who is cancelled while the step runs goes on as if nothing had been",
     question="`stop` is code of somebody else. What may it do to the scheduler?",

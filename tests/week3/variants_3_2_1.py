@@ -86,14 +86,7 @@ known.change(
 )
 known.change(
     "prompts-first",
-    (
-        "chunks = [next_chunk(request, 1) for request in turns]",
-        """
-        unread = sum(request.unread for request in reading)
-        turns = turns[: max(0, budget - unread)]
-        chunks = [next_chunk(request, 1) for request in turns]
-        """,
-    ),
+    ("for request in turns]", "for request in turns[: max(0, budget - sum(request.unread for request in reading))]]"),
     fact="prompts are served first, and those that write get what is left",
     question="A prompt of 1,000 tokens comes. What do the people see whose texts are being written?",
 )

@@ -328,25 +328,13 @@ known.change(
 )
 known.change(
     "put-back-lifted",
-    (
-        BACK,
-        """
-        self.add(request)
-        self._waiting[request.user].rotate(1)
-        """,
-    ),
+    (BACK, "self.add(request)\nself._waiting[request.user].rotate(1)"),
     fact="one that is put back lifts its user's counter, as if the user had been away",
     question="Who decided that this request must wait again: its user, or the scheduler?",
 )
 known.change(
     "counters-forgotten",
-    (
-        "del self._waiting[request.user]",
-        """
-        del self._waiting[request.user]
-        self.counters[request.user] = 0
-        """,
-    ),
+    ("del self._waiting[request.user]", "del self._waiting[request.user]\nself.counters[request.user] = 0"),
     fact="a user's counter is set to 0 when the last request of that user has left",
     question="Ann sends one request at a time, and each is let in at once. What does her counter ever come to?",
 )

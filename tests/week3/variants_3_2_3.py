@@ -142,14 +142,8 @@ known.change(
 )
 known.change(
     "no-token-is-zero",
-    ("self.ttft.append(times.tokens[0] - times.came)", "pass"),
-    (
-        "if times.tokens:",
-        """
-        self.ttft.append(times.tokens[0] - times.came if times.tokens else 0.0)
-        if times.tokens:
-        """,
-    ),
+    ("if times.tokens:", "if True:"),
+    ("times.tokens[0] - times.came", "times.tokens[0] - times.came if times.tokens else 0.0"),
     fact="a request without any token has a TTFT of 0",
     question="Somebody waits, sees nothing, and gives up. Is that a fast answer?",
 )
@@ -217,26 +211,13 @@ known.change(
 )
 known.change(
     "sorted-in-place",
-    (
-        "return sorted(numbers)[place - 1]",
-        """
-        numbers.sort()
-        return numbers[place - 1]
-        """,
-    ),
+    ("return sorted(numbers)", "numbers.sort()\nreturn numbers"),
     fact="the caller's list is sorted, so that nobody knows any more whose number is whose",
     question="What is in `ttft` after a summary has been asked for?",
 )
 known.change(
     "summary-sorts",
-    (
-        'found = {"ttft": self.ttft, "tpot": self.tpot}',
-        """
-        self.ttft.sort()
-        self.tpot.sort()
-        found = {"ttft": self.ttft, "tpot": self.tpot}
-        """,
-    ),
+    ('found = {"ttft"', 'self.ttft.sort()\nself.tpot.sort()\nfound = {"ttft"'),
     fact="`summary` sorts the two lists themselves, and the order in which requests were added is lost",
     question="The second entry of `ttft` is the second request's. Is it still, after a summary?",
 )
@@ -254,10 +235,7 @@ known.change(
 )
 known.change(
     "no-tpot-no-ttft",
-    (
-        'found = {"ttft": self.ttft, "tpot": self.tpot}',
-        'found = {"ttft": self.ttft if self.tpot else [], "tpot": self.tpot}',
-    ),
+    ('{"ttft": self.ttft,', '{"ttft": self.ttft if self.tpot else [],'),
     fact="the percentiles of TTFT are None, too, where there is no TPOT",
     question="Each request asked for one token. Has nobody waited for it?",
 )

@@ -123,24 +123,13 @@ known.change(
 )
 known.change(
     "never-free-again",
-    (
-        """
-        if not self._holders[page]:
-            heapq.heappush(self._free, page)
-        """,
-        """
-        pass
-        """,
-    ),
+    ("heapq.heappush(self._free, page)", "pass"),
     fact="a page that nobody holds any more is not free again",
     question="After all requests have ended, what should `free` say?",
 )
 known.change(
     "free-twice",
-    (
-        "if not self._holders[page]:\n    heapq.heappush(self._free, page)",
-        "if not self._holders[page]:\n    self._free = sorted([*self._free, *[page] * count])",
-    ),
+    ("heapq.heappush(self._free, page)", "self._free = sorted([*self._free, *[page] * count])"),
     fact="a page whose last two holders go in one drop is free twice, and is given to two requests",
     question="drop([2, 2]) takes the last two holders from page 2. To how many requests may it be given next?",
 )
@@ -177,55 +166,19 @@ known.change(
 )
 known.change(
     "dropped-before-looking-at-all",
-    (
-        """
-        for page, count in dropped.items():
-            if count > self._holders[page]:
-                raise ValueError(f"page {page} is dropped {count} times, but {self._holders[page]} hold it")
-        for page, count in dropped.items():
-            self._holders[page] -= count
-        """,
-        """
-        for page, count in dropped.items():
-            if count > self._holders[page]:
-                raise ValueError(f"page {page} is dropped {count} times, but {self._holders[page]} hold it")
-            self._holders[page] -= count
-        """,
-    ),
+    ("for page, count in dropped.items():\n    self._holders[page] -= count", "    self._holders[page] -= count"),
     fact="a drop that is refused has dropped the pages before the one that was wrong",
     question="drop([0, 3]) is refused because of page 3. Who holds page 0 now?",
 )
 known.change(
     "held-before-looking-at-all",
-    (
-        """
-        for page in pages:
-            if not self._holders[page]:
-                raise ValueError(f"page {page} is free: it must be taken before it can be shared")
-        for page in pages:
-            self._holders[page] += 1
-        """,
-        """
-        for page in pages:
-            if not self._holders[page]:
-                raise ValueError(f"page {page} is free: it must be taken before it can be shared")
-            self._holders[page] += 1
-        """,
-    ),
+    ("for page in pages:\n    self._holders[page] += 1", "    self._holders[page] += 1"),
     fact="a hold that is refused has counted the pages before the one that was wrong",
     question="hold([0, 3]) is refused because of page 3. How many hold page 0 now?",
 )
 known.change(
     "free-pages-can-be-held",
-    (
-        """
-        if not self._holders[page]:
-            raise ValueError(f"page {page} is free: it must be taken before it can be shared")
-        """,
-        """
-        pass
-        """,
-    ),
+    ('raise ValueError(f"page {page} is free', 'ValueError(f"page {page} is free'),
     fact="a page that is free can be held, and is given to somebody else all the same",
     question="Page 3 is free, and somebody holds it. What does the next take give?",
 )

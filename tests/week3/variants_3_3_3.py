@@ -174,30 +174,13 @@ known.change(
 )
 known.change(
     "no-room-without-a-word",
-    (
-        """
-        if missing > self.pool.free:
-            return False
-        table += self.pool.take(missing)
-        """,
-        """
-        if missing > self.pool.free:
-            return True
-        table += self.pool.take(missing)
-        """,
-    ),
+    ("if missing > self.pool.free:\n    return False", "if missing > self.pool.free:\n    return True"),
     fact="reserve says that there is room also where it found none",
     question="What does your reserve return when there are too few pages?",
 )
 known.change(
     "reserved-is-read",
-    (
-        "table += self.pool.take(missing)",
-        """
-        table += self.pool.take(missing)
-        request.read += count
-        """,
-    ),
+    ("table += self.pool.take(missing)", "table += self.pool.take(missing)\nrequest.read += count"),
     fact="reserve counts the tokens as read, before anybody has read them",
     question="There is room for a chunk, and then the model fails. How many tokens has the request read?",
 )
@@ -209,17 +192,8 @@ known.change(
 )
 known.change(
     "none-too-many-is-all",
-    (
-        """
-        self.pool.drop(table[kept:])
-        del table[kept:]
-        """,
-        """
-        extra = len(table) - kept
-        self.pool.drop(table[-extra:])
-        del table[-extra:]
-        """,
-    ),
+    ("drop(table[kept:])", "drop(table[kept - len(table) :])"),
+    ("del table[kept:]", "del table[kept - len(table) :]"),
     fact="shorten gives back all pages where there is none too many",
     question="Nine tokens are in three pages, and nine are kept. How many pages go back?",
 )
@@ -243,10 +217,7 @@ known.change(
 )
 known.change(
     "a-page-too-many-kept",
-    (
-        "kept = self.tables[request], self.pages_for(length)",
-        "kept = self.tables[request], length // self.storage.page + 1",
-    ),
+    ("self.pages_for(length)", "length // self.storage.page + 1"),
     fact="shorten to the end of a page keeps one page more",
     question="Four tokens are kept, in pages of four. What is in the second page?",
 )

@@ -33,38 +33,19 @@ known.change(
 )
 known.change(
     "the-longest-goes",
-    (
-        "youngest = self.running.pop()",
-        """
-        youngest = max(self.running, key=lambda one: one.read)
-        self.running.remove(youngest)
-        """,
-    ),
+    ("self.running.pop()", "max(self.running, key=lambda one: one.read)\nself.running.remove(youngest)"),
     fact="whoever has read most goes, and not the youngest",
     question="Who has most to read anew?",
 )
 known.change(
     "whoever-asks-goes",
-    (
-        "youngest = self.running.pop()",
-        """
-        youngest = chunk.request
-        self.running.remove(youngest)
-        """,
-    ),
+    ("self.running.pop()", "chunk.request\nself.running.remove(youngest)"),
     fact="the request that needs room goes itself",
     question="The oldest request needs a page. If it goes itself, who moves on?",
 )
 known.change(
     "an-older-one-for-a-younger",
-    (
-        "youngest = self.running.pop()",
-        """
-        others = [one for one in self.running if one is not chunk.request]
-        youngest = others[-1] if others else chunk.request
-        self.running.remove(youngest)
-        """,
-    ),
+    ("running.pop()", "running.pop(-2 if self.running[-1] is chunk.request and len(self.running) > 1 else -1)"),
     fact="the request that needs room is spared, and an older one goes for it",
     question="The youngest request needs a page. Who should wait for whom?",
 )
@@ -82,14 +63,7 @@ known.change(
 )
 known.change(
     "oneself-stays",
-    (
-        "youngest = self.running.pop()",
-        """
-        if self.running[-1] is chunk.request:
-            return False
-        youngest = self.running.pop()
-        """,
-    ),
+    ("youngest = self", "if self.running[-1] is chunk.request:\n    return False\nyoungest = self"),
     fact="a chunk's own request that is the youngest is told that there is no room, and keeps what it has",
     question="The youngest has three pages, needs a fourth, and stays. Who can have the three meanwhile?",
 )
@@ -131,26 +105,10 @@ known.change(
 )
 known.change(
     "the-youngest-is-first",
-    (
-        "while not self.memory.reserve(chunk.request, len(chunk.tokens)):",
-        "gone: list[Request] = []\nwhile not self.memory.reserve(chunk.request, len(chunk.tokens)):",
-    ),
+    ("while not self.memory", "gone: list[Request] = []\nwhile not self.memory"),
     ("self.waiting.put_back(youngest)", "gone.insert(0, youngest)"),
-    (
-        "if youngest is chunk.request:\n    return False",
-        """
-        if youngest is chunk.request:
-            break
-        """,
-    ),
-    (
-        "return True",
-        """
-        for one in gone:
-            self.waiting.put_back(one)
-        return chunk.request not in gone
-        """,
-    ),
+    ("return False", "break"),
+    ("return True", "for one in gone:\n    self.waiting.put_back(one)\nreturn chunk.request not in gone"),
     fact="of several who are put back, the youngest is the next one to be let in",
     question="Requests 3 and 4 are put back. Which of them came first, and which one will be let in first?",
 )

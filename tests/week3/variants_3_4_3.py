@@ -103,10 +103,7 @@ known.change(
 )
 known.change(
     "largest-from-zero",
-    (
-        "std::fill(largest.begin(), largest.end(), -std::numeric_limits<float>::infinity());",
-        "std::fill(largest.begin(), largest.end(), 0.0f);",
-    ),
+    ("largest.end(), -std::numeric_limits<float>::infinity()", "largest.end(), 0.0f"),
     fact="a query's largest score is 0 before the first block, and so never less",
     question="All scores of a query lie between -170 and -160. Which of them is the largest?",
 )

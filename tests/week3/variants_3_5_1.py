@@ -284,10 +284,7 @@ known.change(
 )
 known.change(
     "tuples-kept",
-    (
-        "new, rest = list(pages[len(found) :]), list(tokens[self.page * len(found) :])",
-        "new, rest = pages[len(found) :], tokens[self.page * len(found) :]",
-    ),
+    ("list(pages[len(found) :]), list(tokens[", "pages[len(found) :], (tokens["),
     ("return found + new", "return found + list(new)"),
     fact="a new edge that was given its tokens and pages as tuples keeps tuples",
     question="The last page of an edge will be taken off its end one day. Off what can that be done?",

@@ -83,10 +83,7 @@ known.change(
 known.change(
     "held-by-a-request",
     ("not e.children and tree.pool.holders(e.pages[-1]) == 1]", "not e.children]"),
-    (
-        "while edge.pages and len(gone) < count and tree.pool.holders(edge.pages[-1]) == 1:",
-        "while edge.pages and len(gone) < count:",
-    ),
+    ("len(gone) < count and tree.pool.holders(edge.pages[-1]) == 1:", "len(gone) < count:"),
     fact="pages go that a request holds as well",
     question="The tree drops a page which a request holds. How many pages are free then that were not before?",
 )
@@ -99,23 +96,13 @@ known.change(
 known.change(
     "stops-at-what-is-held",
     ("if not e.children and tree.pool.holders(e.pages[-1]) == 1]", "if not e.children]"),
-    (
-        "first = tuple(edge.tokens[: tree.page])",
-        """
-        if tree.pool.holders(edge.pages[-1]) != 1:
-            break
-        first = tuple(edge.tokens[: tree.page])
-        """,
-    ),
+    ("first = tuple(", "if tree.pool.holders(edge.pages[-1]) != 1:\n    break\nfirst = tuple("),
     fact="nothing more goes where the text that was used least recently is held by a request",
     question="A request holds the oldest text, and nobody the one that is next. Which pages can go?",
 )
 known.change(
     "only-the-last-page-is-asked-about",
-    (
-        "while edge.pages and len(gone) < count and tree.pool.holders(edge.pages[-1]) == 1:",
-        "while edge.pages and len(gone) < count:",
-    ),
+    ("len(gone) < count and tree.pool.holders(edge.pages[-1]) == 1:", "len(gone) < count:"),
     fact="nobody asks about the holders of an edge's pages, but of its last one",
     question="A request holds the first two pages of an edge of three. What does the last one's count say?",
 )

@@ -177,10 +177,7 @@ known.change(
     "held-too-late",
     ("self.pool.hold(found)  # before any page is evicted", "pass"),
     ("self.pool.drop(found)", "pass"),
-    (
-        "self.tables[request] = found + self.pool.take(needed)",
-        "self.pool.hold(found)\nself.tables[request] = found + self.pool.take(needed)",
-    ),
+    ("self.tables[request] = found", "self.pool.hold(found)\nself.tables[request] = found"),
     fact="the pages that were found are held only after others were evicted",
     question="The pool is full, and what is found is what has not been used for the longest time. What goes first?",
 )
@@ -198,10 +195,7 @@ known.change(
 )
 known.change(
     "whole-table-kept",
-    (
-        "request.read // self.storage.page",
-        "min(request.length // self.storage.page, -(-request.read // self.storage.page))",
-    ),
+    ("request.read // self", "min(request.length, request.read + self.storage.page - 1) // self"),
     fact="the tree is given the page that is only begun",
     question="Three tokens are read, and a page has two. What is in the second place of the second page?",
 )
@@ -213,13 +207,7 @@ known.change(
 )
 known.change(
     "nothing-kept-at-the-end",
-    (
-        """
-        self._share(request)
-        super().release(request)
-        """,
-        "super().release(request)",
-    ),
+    ("self._share(request)\nsuper().release(request)", "super().release(request)"),
     fact="a request that goes takes all its pages with it",
     question="One request ends, and the next one asks the same. Who has held the pages in between?",
 )
@@ -246,10 +234,7 @@ known.change(
 )
 known.change(
     "own-room-forgotten",
-    (
-        "self._free(self.pages_for(request.read + count) - len(self.tables[request]))",
-        "self._free(self.pages_for(count))",
-    ),
+    ("self.pages_for(request.read + count) - len(self.tables[request])", "self.pages_for(count)"),
     fact="who writes has pages evicted for all its new tokens, whatever room its own pages have",
     question="A request writes one token, and its last page is half empty. How many pages must go?",
 )
@@ -316,13 +301,7 @@ known.change(
 )
 known.change(
     "read-of-who-is-refused",
-    (
-        "needed = self.pages_for(request.length) - len(found)",
-        """
-        needed = self.pages_for(request.length) - len(found)
-        request.read = len(found) * self.storage.page
-        """,
-    ),
+    ("needed = self.pages_for", "request.read = len(found) * self.storage.page\nneeded = self.pages_for"),
     ("request.read = len(found) * self.storage.page\nself.asked += request.length", "self.asked += request.length"),
     fact="a request that is not let in has another `read` than before",
     question="A request waits, and has no pages. How many of its tokens are in memory?",
@@ -335,38 +314,18 @@ known.change(
 )
 known.change(
     "refused-are-asked",
-    (
-        "needed = self.pages_for(request.length) - len(found)",
-        "needed = self.pages_for(request.length) - len(found)\nself.asked += request.length",
-    ),
-    (
-        """
-        self.asked += request.length
-        self.hit += request.read
-        """,
-        "self.hit += request.read",
-    ),
+    ("needed = self.pages_for", "self.asked += request.length\nneeded = self.pages_for"),
+    ("self.asked += request.length\nself.hit += request.read", "self.hit += request.read"),
     fact="the tokens of requests that are not let in are counted in `asked`, and not in `hit`",
     question="A request waits for ten steps, and is let in then. How often are its tokens asked for?",
 )
 known.change(
     "refused-are-counted",
     (
-        "needed = self.pages_for(request.length) - len(found)",
-        """
-        needed = self.pages_for(request.length) - len(found)
-        self.asked += request.length
-        self.hit += len(found) * self.storage.page
-        """,
+        "needed = self.pages_for",
+        "self.asked += request.length\nself.hit += len(found) * self.storage.page\nneeded = self.pages_for",
     ),
-    (
-        """
-        self.asked += request.length
-        self.hit += request.read
-        return True
-        """,
-        "return True",
-    ),
+    ("self.asked += request.length\nself.hit += request.read\nreturn True", "return True"),
     fact="requests that are not let in are counted as well",
     question="A request waits for ten steps. How often is it asked for, and how often read?",
 )
@@ -378,14 +337,7 @@ known.change(
 )
 known.change(
     "two-lots-of-pages",
-    (
-        """
-        self.pool.hold(known)
-        self.pool.drop(table[:whole])
-        table[:whole] = known
-        """,
-        "",
-    ),
+    ("self.pool.hold(known)\nself.pool.drop(table[:whole])\ntable[:whole] = known", ""),
     ("known = self.tree.insert", "self.tree.insert"),
     fact="a request keeps its own pages where the tree has the same tokens already",
     question="Two requests have read the same prompt, each into pages of its own. How many of these pages are needed?",

@@ -235,23 +235,14 @@ known.change(
 known.change(
     "told-afterwards",
     ("self.drafter.keep(running)", "pass"),
-    (
-        "self._drafts = dict(zip(wanted, drafts, strict=True))",
-        "self._drafts = dict(zip(wanted, drafts, strict=True))\nself.drafter.keep(running)",
-    ),
+    ("drafts, strict=True))", "drafts, strict=True))\nself.drafter.keep(running)"),
     fact="the drafter is told who is running only after it was asked",
     question="A request has ended, and another one needs its room in the small model's memory. When is it free?",
 )
 known.change(
     "chunks-alone-kept",
     ("self.drafter.keep(running)", "pass"),
-    (
-        "left = budget - sum(len(chunk.tokens) for chunk in chunks)",
-        """
-        self.drafter.keep([chunk.request for chunk in chunks])
-        left = budget - sum(len(chunk.tokens) for chunk in chunks)
-        """,
-    ),
+    ("left = budget - sum(", "self.drafter.keep([chunk.request for chunk in chunks])\nleft = budget - sum("),
     fact="the drafter forgets every request of which this step reads nothing",
     question="A request waits for its turn for one step. Must the small model read all of its text again then?",
 )
@@ -310,10 +301,7 @@ known.change(
 )
 known.change(
     "greedy-without-params",
-    (
-        "own = target[at : (at := at + chunk.scored)]",
-        "own = (target if chunk.request.params.temp else logits)[at : (at := at + chunk.scored)]",
-    ),
+    ("own = target[at", "own = (target if chunk.request.params.temp else logits)[at"),
     fact="greedy requests take the likeliest tokens of the logits, without their repetition penalty",
     question="temp is 0, and the penalty is 2. Which token is the likeliest then?",
 )

@@ -115,15 +115,10 @@ known.change(
 )
 known.change(
     "closed-before-it-is-heard-of",
+    ("self._callers[request] = mailbox  # before the job: the next step may already have a token", "pass"),
     (
-        """
-        self._callers[request] = mailbox  # before the job: the next step may already have a token
-        await self._do(self._scheduler.submit, request)
-        """,
-        """
-        await self._do(self._scheduler.submit, request)
-        self._callers[request] = mailbox
-        """,
+        "await self._do(self._scheduler.submit, request)",
+        "await self._do(self._scheduler.submit, request)\nself._callers[request] = mailbox",
     ),
     fact="a caller is known only once its request is submitted, so that close passes over one that is on its way",
     question="close comes while a submit waits behind a step. Whom does it find in your table, and whom does it tell?",
@@ -186,22 +181,8 @@ known.change(
 )
 known.change(
     "waits-for-none",
-    (
-        """
-        while ended < len(requests):
-            for news in await mailbox.opened():
-                ended += bool(news.finished)
-                yield news
-        """,
-        """
-        while True:
-            for news in await mailbox.opened():
-                ended += bool(news.finished)
-                yield news
-            if ended == len(requests):
-                break
-        """,
-    ),
+    ("while ended < len(requests):", "while True:"),
+    ("yield news\n", "yield news\nif ended == len(requests):\n    return"),
     fact="a stream of no requests waits for news that never come",
     question="How many of no requests must have ended before the stream does?",
 )
@@ -225,10 +206,7 @@ known.change(
 )
 known.change(
     "never-stops-stepping",
-    (
-        "while self._callers:",
-        "while True:\n    await asyncio.sleep(0)\n    if not self._callers:\n        await asyncio.sleep(0.5)",
-    ),
+    ("while self._callers:", "while True:\n    await asyncio.sleep(0 if self._callers else 0.5)"),
     fact="steps go on when nobody is there",
     question="What does a server compute at night?",
 )
@@ -272,8 +250,8 @@ known.change(
 known.change(
     "closes-one-by-one",
     (
-        "await asyncio.gather(*(self._do(self._cancel, request) for request, _ in left))",
-        "for request, _ in left:\n    await self._do(self._cancel, request)",
+        "asyncio.gather(*(self._do(self._cancel, request) for request, _ in left))",
+        "asyncio.sleep(0)\nfor request, _ in left:\n    await self._do(self._cancel, request)",
     ),
     fact="close cancels one request after the other, and all but the first gain tokens of one more step",
     question="You await a job, and submit the next one. What has another task submitted in between?",

@@ -115,10 +115,7 @@ known.change(
 )
 known.change(
     "promises-whole-seconds",
-    (
-        "self._promised.append((now + seconds, count))",
-        "self._promised.append((now + max(1, math.ceil(seconds)), count))",
-    ),
+    ("(now + seconds, count)", "(now + max(1, math.ceil(seconds)), count)"),
     fact="a promise lasts until its seconds are over that were rounded up",
     question="Until when does the docstring count a promise: before its seconds are rounded, or after?",
 )

@@ -64,13 +64,7 @@ known.change(
 known.change(
     "counted-when-it-was-sent",
     ("sent[request] += len(gained)", "pass"),
-    (
-        'yield Piece(request, gained, tokens, "stop" if news.finished and text.found else news.finished)',
-        """
-        yield Piece(request, gained, tokens, "stop" if news.finished and text.found else news.finished)
-        sent[request] = len(text.text)
-        """,
-    ),
+    ("text.found else news.finished)", "text.found else news.finished)\nsent[request] = len(text.text)"),
     fact="what a text gains while a piece of it is being sent is never sent",
     question="A letter is added while you wait at your yield. Which length do you note down afterwards?",
 )
@@ -101,13 +95,8 @@ known.change(
 known.change(
     "one-list-for-all",
     ("tokens, unsent[request] = unsent[request], []\n", ""),
-    (
-        'yield Piece(request, gained, tokens, "stop" if news.finished and text.found else news.finished)',
-        """
-        yield Piece(request, gained, unsent[request], "stop" if news.finished and text.found else news.finished)
-        unsent[request].clear()
-        """,
-    ),
+    ("gained, tokens, ", "gained, unsent[request], "),
+    ("text.found else news.finished)", "text.found else news.finished)\nunsent[request].clear()"),
     fact="all pieces of an answer have the same list of tokens, which is emptied behind each of them",
     question="A piece is kept by whoever has got it. Who else has its list, and clears it?",
 )

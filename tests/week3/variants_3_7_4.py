@@ -72,14 +72,7 @@ known.change(
 )
 known.change(
     "from-when-it-is-let-in",
-    (
-        "for chunk, tokens in zip(step.chunks, step.new, strict=True):",
-        """
-        for request in step.admitted:
-            self._arrivals[request] = now
-        for chunk, tokens in zip(step.chunks, step.new, strict=True):
-        """,
-    ),
+    ("for chunk, tokens in zip(", "self._arrivals |= dict.fromkeys(step.admitted, now)\nfor chunk, tokens in zip("),
     fact="TTFT counts from when a request is let into a slot, so that the queue costs nothing",
     question="Somebody waits 8 s in the queue. How much of that should the histogram show?",
 )
@@ -153,10 +146,7 @@ known.change(
 known.change(
     "counts-of-each-bucket",
     ("so_far += count  # a bucket holds those of all smaller ones, too", "so_far = count"),
-    (
-        'return [*found, f"{name}_sum {self._sum}", f"{name}_count {so_far}"]',
-        'return [*found, f"{name}_sum {self._sum}", f"{name}_count {sum(self._counts)}"]',
-    ),
+    ("_count {so_far}", "_count {sum(self._counts)}"),
     fact="a bucket counts what is between two bounds, where it should hold all smaller ones, too",
     question="What does le stand for?",
 )
@@ -174,10 +164,7 @@ known.change(
 )
 known.change(
     "six-digits",
-    (
-        'lines += [f"# TYPE tiny_llm_{name}_total counter", f"tiny_llm_{name}_total {self._counts[name]}"]',
-        'lines += [f"# TYPE tiny_llm_{name}_total counter", f"tiny_llm_{name}_total {self._counts[name]:g}"]',
-    ),
+    ("{self._counts[name]}", "{self._counts[name]:g}"),
     ('f"tiny_llm_{name} {value}"', 'f"tiny_llm_{name} {value:g}"'),
     fact="numbers have six digits, so that one of millions stands still",
     question='What does f"{1234567:g}" print?',
