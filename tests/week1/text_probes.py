@@ -53,3 +53,55 @@ class Model:
         best = mx.array([self.follow(ids[: i + 1]) for i in range(len(ids))])
         fixed = mx.sin(mx.arange(self.vocab) * 2.0) + mx.arange(len(ids))[:, None]
         return mx.where(mx.arange(self.vocab) == best[:, None], 20.0, fixed)[None].astype(self.dtype)
+
+
+def add_up(ids):
+    return (3 * sum(ids) + len(ids)) % 11
+
+
+def count_up(ids):
+    return (ids[-1] + 1) % 11
+
+
+def taken(iterator, most=40):
+    """The first of what an iterator gives; a TypeError if it is none."""
+    if not hasattr(iterator, "__next__"):
+        raise TypeError("not an iterator")
+    return itertools.islice(iterator, most)
+
+
+def growth(iterator, calls):
+    """How many calls of a model are noted after each of four tokens."""
+    found = []
+    for _ in range(4):
+        next(iterator, None)
+        found.append(len(calls))
+    return numbers(found)
+
+
+def sampled(start):
+    """What a sampler is given that takes the least likely token, and what comes of it."""
+    seen = []
+
+    def least(logits, tokens):
+        seen.extend([logits, *map(numbers, tokens)])
+        return mx.argmin(logits, axis=-1)
+
+    tokens = numbers(start(least))
+    return *seen, tokens
+
+
+def refused_when(start, *cases):
+    """When each case is refused: 1, at the call, 2, at the first token; 3 for another error, 20 and more for none."""
+
+    def when(case):
+        try:
+            iterator = start(*case)
+        except ValueError:
+            return 1
+        try:
+            return 20 + len(list(itertools.islice(iterator, 40)))
+        except Exception as error:
+            return 2 if isinstance(error, ValueError) else 3
+
+    return numbers(map(when, cases))

@@ -21,24 +21,12 @@ def softmax_rows_far_apart(program):
     return program(x, -1), program(mx.contiguous(x.T), 0)
 
 
-@known.probe(mx.float16)
-def softmax_half(program):
-    return program(normals(13, mx.float16)(3, 4), -1)
-
-
-@known.probe()
-def softmax_vector(program):
-    return program(normals(14)(5), -1), program(normals(15)(5), 0)
-
-
-@known.probe()
-def softmax_square(program):
-    return program(normals(16)(4, 4), -1)
-
-
-@known.probe()
-def softmax_wide_rows(program):
-    return program(normals(17)(2, 5, spread=100.0), -1)
+known.probe_table(mx.float16, half=lambda program: program(normals(13, mx.float16)(3, 4), -1))
+known.probe_table(
+    vector=lambda program: (program(normals(14)(5), -1), program(normals(15)(5), 0)),
+    square=lambda program: program(normals(16)(4, 4), -1),
+    wide_rows=lambda program: program(normals(17)(2, 5, spread=100.0), -1),
+)
 
 
 @known.sized("x 64 x 4,096, float32")

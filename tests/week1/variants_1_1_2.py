@@ -6,59 +6,37 @@ import mlx.core as mx
 from tiny_llm_solution.attention import scaled_dot_product_attention_simple as attend
 from tiny_llm_solution.basics import softmax
 
-from tiny_llm_course.testkit.inputs import causal, normals
+from tiny_llm_course.testkit.inputs import causal, drawn, normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.1.2")
 
 
 def attention_inputs(seed, dtype=mx.float32):
-    draw = normals(seed, dtype)
-    return draw(2, 3, 6), draw(2, 5, 6), draw(2, 5, 6)
+    return drawn(seed, (2, 3, 6), (2, 5, 6), (2, 5, 6), dtype=dtype)
 
 
-@known.probe()
-def attention_plain(program):
-    return program(*attention_inputs(21))
-
-
-@known.probe()
-def attention_given_scale(program):
-    return program(*attention_inputs(22), scale=0.7), program(*attention_inputs(22), scale=0.0)
-
-
-@known.probe()
-def attention_finite_mask(program):
-    return program(*attention_inputs(23), mask=normals(230)(3, 5, spread=2.0))
-
-
-@known.probe()
-def attention_causal_mask(program):
-    return program(*attention_inputs(24), mask=causal(3, 5, mx.float32))
-
-
-@known.probe(mx.float16)
-def attention_half(program):
-    return program(*attention_inputs(25, mx.float16)), program(*attention_inputs(25, mx.float16), mask=mx.zeros((3, 5)))
-
-
-@known.probe()
-def attention_as_many_keys_as_features(program):
-    draw = normals(26)
-    return program(draw(2, 3, 6), draw(2, 6, 6), draw(2, 6, 6))
-
-
-@known.probe()
-def attention_without_leading_dimensions(program):
-    draw = normals(27)
-    return program(draw(3, 6), draw(5, 6), draw(5, 6))
+known.probe_table(
+    plain=lambda program: program(*attention_inputs(21)),
+    given_scale=lambda program: (program(*attention_inputs(22), scale=0.7), program(*attention_inputs(22), scale=0.0)),
+    finite_mask=lambda program: program(*attention_inputs(23), mask=normals(230)(3, 5, spread=2.0)),
+    causal_mask=lambda program: program(*attention_inputs(24), mask=causal(3, 5, mx.float32)),
+    as_many_keys_as_features=lambda program: program(*drawn(26, (2, 3, 6), (2, 6, 6), (2, 6, 6))),
+    without_leading_dimensions=lambda program: program(*drawn(27, (3, 6), (5, 6), (5, 6))),
+)
+known.probe_table(
+    mx.float16,
+    half=lambda program: (
+        program(*attention_inputs(25, mx.float16)),
+        program(*attention_inputs(25, mx.float16), mask=mx.zeros((3, 5))),
+    ),
+)
 
 
 @known.sized("4 heads of 256 tokens, D 64, float32")
 def sized(program):
-    draw = normals(1)
-    query, key, value = (draw(4, 256, 64) for _ in range(3))
-    return lambda: program(query, key, value)
+    three = drawn(1, *[(4, 256, 64)] * 3)
+    return lambda: program(*three)
 
 
 known.change(

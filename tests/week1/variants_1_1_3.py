@@ -2,34 +2,22 @@
 
 import mlx.core as mx
 
-from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.inputs import drawn
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.1.3")
 
 
-@known.probe()
-def linear_with_bias(program):
-    draw = normals(31)
-    return program(draw(2, 3, 4), draw(5, 4), draw(5))
-
-
-@known.probe()
-def linear_square(program):
-    draw = normals(32)
-    return program(draw(2, 4), draw(4, 4))
-
-
-@known.probe(mx.float16)
-def linear_half(program):
-    draw = normals(33, mx.float16)
-    return program(draw(3, 4), draw(5, 4), draw(5))
+known.probe_table(
+    with_bias=lambda program: program(*drawn(31, (2, 3, 4), (5, 4), (5,))),
+    square=lambda program: program(*drawn(32, (2, 4), (4, 4))),
+)
+known.probe_table(mx.float16, half=lambda program: program(*drawn(33, (3, 4), (5, 4), (5,), dtype=mx.float16)))
 
 
 @known.sized("x 128 x 256, w 576 x 256, float32")
 def sized(program):
-    draw = normals(1)
-    x, w = draw(128, 256), draw(576, 256)
+    x, w = drawn(1, (128, 256), (576, 256))
     return lambda: program(x, w)
 
 

@@ -5,54 +5,27 @@ from tiny_llm_solution.attention import SimpleMultiHeadAttention
 from tiny_llm_solution.attention import scaled_dot_product_attention_simple as attend
 from tiny_llm_solution.basics import linear
 
-from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.inputs import drawn, normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.1.4")
 
 
-def run_layer(program, seed, mask=None, dtype=mx.float32, keys=5):
-    draw = normals(seed, dtype)
-    tokens = draw(2, 4, 11), draw(2, keys, 11), draw(2, keys, 11)
-    return program(11, 3, draw(6, 11), draw(6, 11), draw(6, 11), draw(11, 6))(*tokens, mask=mask)
+def run_layer(program, seed, mask=None, dtype=mx.float32, rows=2, keys=5, hidden=11):
+    shapes = (rows, 4, hidden), (rows, keys, hidden), (rows, keys, hidden), *[(6, hidden)] * 3, (hidden, 6)
+    query, key, value, *weights = drawn(seed, *shapes, dtype=dtype)
+    return program(hidden, 3, *weights)(query, key, value, mask=mask)
 
 
-@known.probe()
-def layer_plain(program):
-    return run_layer(program, 41)
-
-
-@known.probe()
-def layer_mask(program):
-    return run_layer(program, 42, normals(420)(4, 5))
-
-
-@known.probe(mx.float16)
-def layer_half(program):
-    return run_layer(program, 44, dtype=mx.float16)
-
-
-@known.probe()
-def layer_equal_lengths(program):
-    return run_layer(program, 45, keys=4)
-
-
-@known.probe()
-def layer_one_row(program):
-    draw = normals(46)
-    layer = program(11, 3, draw(6, 11), draw(6, 11), draw(6, 11), draw(11, 6))
-    return layer(draw(1, 4, 11), draw(1, 5, 11), draw(1, 5, 11), mask=draw(4, 5))
-
-
-@known.probe()
-def layer_as_wide_as_its_heads(program):
-    draw = normals(47)
-    return program(6, 3, *(draw(6, 6) for _ in range(4)))(*(draw(2, length, 6) for length in (4, 5, 5)))
-
-
-@known.probe()
-def layer_full_mask(program):
-    return run_layer(program, 48, normals(480)(2, 3, 4, 5))
+known.probe_table(
+    plain=lambda program: run_layer(program, 41),
+    mask=lambda program: run_layer(program, 42, normals(420)(4, 5)),
+    equal_lengths=lambda program: run_layer(program, 45, keys=4),
+    full_mask=lambda program: run_layer(program, 48, normals(480)(2, 3, 4, 5)),
+    one_row=lambda program: run_layer(program, 46, normals(460)(4, 5), rows=1),
+    as_wide_as_its_heads=lambda program: run_layer(program, 47, hidden=6),
+)
+known.probe_table(mx.float16, half=lambda program: run_layer(program, 44, dtype=mx.float16))
 
 
 @known.sized("64 tokens, E 256, 6 heads, D 64, float32")

@@ -7,19 +7,11 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("1.2.1")
 
 
-@known.probe()
-def angles_few(program):
-    return program(6, 5, 300)
-
-
-@known.probe()
-def angles_large_base(program):
-    return program(8, 4, 1000000.0)
-
-
-@known.probe()
-def angles_far(program):
-    return program(4, 2500, 50)
+known.probe_table(
+    few=lambda program: program(6, 5, 300),
+    large_base=lambda program: program(8, 4, 1000000.0),
+    far=lambda program: program(4, 2500, 50),
+)
 
 
 @known.sized("D 128, 40,960 positions, float32")

@@ -22,40 +22,20 @@ def rope_from_0(program):
     return program(10, 9, 300)(x), x, program(10, 9, 300, True)(same), same
 
 
-@known.probe()
-def rope_from_4(program):
-    return tuple(program(10, 9, 300, pairing)(tokens(22), slice(4, 7)) for pairing in (False, True))
+known.probe_table(
+    from_4=lambda program: tuple(program(10, 9, 300, pairing)(tokens(22), slice(4, 7)) for pairing in (False, True)),
+    default_base=lambda program: program(10, 9)(tokens(24)),
+    as_many_heads_as_tokens=lambda program: program(10, 9, 300)(tokens(27, heads=3)),
+    rows_alike=lambda program: program(10, 9, 300)(tokens(28), [slice(2, 5), slice(2, 5)]),
+)
+known.probe_table(mx.float16, half=lambda program: program(10, 9, 300)(tokens(25, mx.float16), slice(1, 4)))
+known.probe_table(mx.bfloat16, far=lambda program: program(10, 900, 300)(tokens(26, mx.bfloat16), slice(700, 703)))
 
 
 @known.probe()
 def rope_rows_apart(program):
     rows = [slice(5, 8), slice(2, 5), slice(6, 9)]  # the other way round they are in no order, either
     return tuple(program(10, 9, 300, pairing)(tokens(23, batch=3), rows) for pairing in (False, True))
-
-
-@known.probe()
-def rope_default_base(program):
-    return program(10, 9)(tokens(24))
-
-
-@known.probe(mx.float16)
-def rope_half(program):
-    return program(10, 9, 300)(tokens(25, mx.float16), slice(1, 4))
-
-
-@known.probe(mx.bfloat16)
-def rope_far(program):
-    return program(10, 900, 300)(tokens(26, mx.bfloat16), slice(700, 703))
-
-
-@known.probe()
-def rope_as_many_heads_as_tokens(program):
-    return program(10, 9, 300)(tokens(27, heads=3))
-
-
-@known.probe()
-def rope_rows_alike(program):
-    return program(10, 9, 300)(tokens(28), [slice(2, 5), slice(2, 5)])
 
 
 @known.sized("512 tokens, 16 heads, D 128, float32")

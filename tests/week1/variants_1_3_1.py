@@ -7,29 +7,12 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("1.3.1")
 
 
-@known.probe()
-def mask_square(program):
-    return program(4, 4, mx.float32)
-
-
-@known.probe()
-def mask_fewer_queries(program):
-    return program(2, 5, mx.float32), program(1, 3, mx.float32)
-
-
-@known.probe(mx.float16)
-def mask_half(program):
-    return program(3, 5, mx.float16), program(3, 5, mx.bfloat16)
-
-
-@known.probe()
-def mask_refused(program):
-    """1 if more queries than keys are refused, 0 if not."""
-    try:
-        program(3, 2, mx.float32)
-    except ValueError:
-        return mx.array(1.0)
-    return mx.array(0.0)
+known.probe_table(
+    square=lambda program: program(4, 4, mx.float32),
+    fewer_queries=lambda program: (program(2, 5, mx.float32), program(1, 3, mx.float32)),
+    refused=lambda program: program(3, 2, mx.float32),
+)
+known.probe_table(mx.float16, half=lambda program: (program(3, 5, mx.float16), program(3, 5, mx.bfloat16)))
 
 
 @known.sized("L 2,048, S 2,048, float32")

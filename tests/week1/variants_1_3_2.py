@@ -4,73 +4,43 @@ import mlx.core as mx
 from tiny_llm_solution.attention import causal_mask
 from tiny_llm_solution.attention import scaled_dot_product_attention_simple as attend
 
-from tiny_llm_course.testkit.inputs import causal, normals
+from tiny_llm_course.testkit.inputs import causal, drawn, normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.3.2")
 
 
-def inputs(seed, dtype=mx.float32, length=3, keys=5):
+def inputs(seed, dtype=mx.float32, rows=4, keys=5, kv_heads=2):
     """H = 6, H_kv = 2: a group of 3."""
-    draw = normals(seed, dtype)
-    return draw(4, 6, length, 8), draw(4, 2, keys, 8), draw(4, 2, keys, 8)
+    return drawn(seed, (rows, 6, 3, 8), (rows, kv_heads, keys, 8), (rows, kv_heads, keys, 8), dtype=dtype)
 
 
-@known.probe()
-def grouped_plain(program):
-    return program(*inputs(21))
-
-
-@known.probe()
-def grouped_given_scale(program):
-    return program(*inputs(22), scale=0.7), program(*inputs(22), scale=0.0)
-
-
-@known.probe()
-def grouped_causal(program):
-    return program(*inputs(23), mask="causal")
-
-
-@known.probe()
-def grouped_causal_square(program):
-    return program(*inputs(24, keys=3), mask="causal")
-
-
-@known.probe()
-def grouped_mask(program):
-    draw = normals(250)
-    return tuple(program(*inputs(25), mask=draw(*shape, spread=2.0)) for shape in [(3, 5), (6, 3, 5), (4, 6, 3, 5)])
-
-
-@known.probe(mx.float16)
-def grouped_half(program):
-    three = inputs(26, mx.float16)
-    return program(*three), program(*three, mask=causal(3, 5, mx.float32))
-
-
-@known.probe()
-def grouped_full_mask(program):
-    return program(*inputs(27), mask=normals(270)(4, 6, 3, 5))
-
-
-@known.probe()
-def grouped_no_group(program):
-    draw = normals(28)
-    three = draw(4, 6, 3, 8), draw(4, 6, 5, 8), draw(4, 6, 5, 8)
-    return program(*three), program(*three, mask=draw(4, 6, 3, 5))
-
-
-@known.probe()
-def grouped_one_row(program):
-    draw = normals(29)
-    return program(draw(1, 6, 3, 8), draw(1, 2, 5, 8), draw(1, 2, 5, 8), mask=draw(3, 5))
+known.probe_table(
+    plain=lambda program: program(*inputs(21)),
+    given_scale=lambda program: (program(*inputs(22), scale=0.7), program(*inputs(22), scale=0.0)),
+    causal=lambda program: program(*inputs(23), mask="causal"),
+    causal_square=lambda program: program(*inputs(24, keys=3), mask="causal"),
+    full_mask=lambda program: program(*inputs(27), mask=normals(270)(4, 6, 3, 5)),
+    mask=lambda program: tuple(
+        program(*inputs(25), mask=2 * mask) for mask in drawn(250, (3, 5), (6, 3, 5), (4, 6, 3, 5))
+    ),
+    no_group=lambda program: tuple(
+        program(*inputs(28, kv_heads=6), mask=mask) for mask in (None, normals(280)(4, 6, 3, 5))
+    ),
+    one_row=lambda program: program(*inputs(29, rows=1), mask=normals(290)(3, 5)),
+)
+known.probe_table(
+    mx.float16,
+    half=lambda program: tuple(
+        program(*inputs(26, mx.float16), mask=mask) for mask in (None, causal(3, 5, mx.float32))
+    ),
+)
 
 
 @known.sized("192 tokens, H 6, H_kv 2, D 64, float32")
 def sized(program):
-    draw = normals(1)
-    query, key, value = draw(1, 6, 192, 64), draw(1, 2, 192, 64), draw(1, 2, 192, 64)
-    return lambda: program(query, key, value, mask="causal")
+    three = drawn(1, (1, 6, 192, 64), (1, 2, 192, 64), (1, 2, 192, 64))
+    return lambda: program(*three, mask="causal")
 
 
 known.change(

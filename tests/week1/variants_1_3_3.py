@@ -13,98 +13,49 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("1.3.3")
 
 
-def layer_inputs(seed, dtype=mx.float32, length=5, hidden=24):
-    """E = 24, H = 6, H_kv = 3, D = 8; weights that give scores of about unit variance."""
+NORMS, BIASES = ("q_norm", "k_norm"), ("bq", "bk", "bv")
+
+
+def layer_inputs(seed, dtype=mx.float32, dims=8):
+    """x, the arguments of a layer with E = 24, H = 6, H_kv = 3, and the five weights that it may have or not.
+
+    The weights give scores of about unit variance.
+    """
     draw = normals(seed, dtype)
-    x, wo = draw(2, length, hidden), draw(hidden, 48, spread=0.15)
-    return x, (hidden, 6, 3, 8, *(draw(rows, hidden, spread=0.2) for rows in (48, 24, 24)), wo), draw
+    x, wo = draw(2, 5, 24), draw(24, 6 * dims, spread=0.15)
+    weights = [draw(heads * dims, 24, spread=0.2) for heads in (6, 3, 3)]
+    biases = {"bq": draw(6 * dims), "bk": draw(3 * dims), "bv": draw(3 * dims)}
+    return x, (24, 6, 3, dims, *weights, wo), {name: 1 + draw(dims, spread=0.5) for name in NORMS} | biases
 
 
-def run_qwen3(program, seed, mask=None, dtype=mx.float32, **options):
-    x, arguments, draw = layer_inputs(seed, dtype)
-    weights = {"q_norm": 1 + draw(8, spread=0.5), "k_norm": 1 + draw(8, spread=0.5)}
-    return program(*arguments, **weights, max_seq_len=8, **options)(x, mask=mask)
+def run(program, seed, mask="causal", names=NORMS, dtype=mx.float32, dims=8, rows=2, **options):
+    x, arguments, extra = layer_inputs(seed, dtype, dims)
+    given = {name: extra[name] for name in names} | {"max_seq_len": 8, "theta": 500} | options
+    return program(*arguments, **given)(x[:rows], mask=mask)
 
 
-@known.probe()
-def qwen3_causal(program):
-    return run_qwen3(program, 31, "causal", theta=500)
-
-
-@known.probe()
-def qwen3_plain(program):
-    return run_qwen3(program, 32, theta=20)
-
-
-@known.probe()
-def qwen3_eps(program):
-    return run_qwen3(program, 33, "causal", theta=500, rms_norm_eps=0.5)
-
-
-@known.probe()
-def qwen3_mask(program):
-    return run_qwen3(program, 34, normals(340)(6, 5, 5), theta=500)
-
-
-@known.probe()
-def qwen25(program):
-    x, arguments, draw = layer_inputs(35)
-    return program(*arguments, bq=draw(48), bk=draw(24), bv=draw(24), max_seq_len=8, theta=500)(x, mask="causal")
-
-
-def run_with(program, seed, *names):
-    """Some of the five weights that a layer may have or not."""
-    x, arguments, draw = layer_inputs(seed)
-    extra = {"q_norm": 1 + draw(8, spread=0.5), "k_norm": 1 + draw(8, spread=0.5)}
-    extra |= {"bq": draw(48), "bk": draw(24), "bv": draw(24)}
-    return program(*arguments, **{name: extra[name] for name in names}, max_seq_len=8, theta=500)(x, mask="causal")
-
-
-@known.probe()
-def one_norm(program):
-    return run_with(program, 37, "q_norm"), run_with(program, 38, "k_norm")
-
-
-@known.probe()
-def one_bias(program):
-    return run_with(program, 39, "bq"), run_with(program, 40, "bk"), run_with(program, 41, "bv")
-
-
-@known.probe()
-def norms_and_biases(program):
-    return run_with(program, 42, "q_norm", "k_norm", "bq", "bk", "bv")
-
-
-@known.probe(mx.float16)
-def qwen3_half(program):
-    return run_qwen3(program, 36, "causal", mx.float16, theta=500)
-
-
-@known.probe()
-def qwen3_heads_as_wide_as_hidden(program):
-    """H * D = E."""
-    draw = normals(43)
-    x, wo = draw(2, 5, 24), draw(24, 24, spread=0.2)
-    return program(24, 6, 3, 4, *(draw(rows, 24, spread=0.2) for rows in (24, 12, 12)), wo, max_seq_len=8)(x)
+known.probe_table(
+    qwen3_causal=lambda program: run(program, 31),
+    qwen3_plain=lambda program: run(program, 32, None, theta=20),
+    qwen3_eps=lambda program: run(program, 33, rms_norm_eps=0.5),
+    qwen3_mask=lambda program: run(program, 34, normals(340)(6, 5, 5)),
+    qwen25=lambda program: run(program, 35, names=BIASES),
+    one_norm=lambda program: tuple(run(program, 37, names=[name]) for name in NORMS),
+    one_bias=lambda program: tuple(run(program, 39, names=[name]) for name in BIASES),
+    norms_and_biases=lambda program: run(program, 42, names=NORMS + BIASES),
+    # H * D = E.
+    heads_as_wide_as_hidden=lambda program: run(program, 43, None, names=(), dims=4),
+    shared_mask=lambda program: run(program, 45, normals(450)(5, 5)),
+    one_row=lambda program: tuple(run(program, 46, mask, rows=1) for mask in (normals(460)(1, 6, 5, 5), "causal")),
+)
+known.probe_table(mx.float16, half=lambda program: run(program, 36, dtype=mx.float16))
 
 
 @known.probe()
 def qwen3_defaults(program):
     """Small numbers, in whose norms eps counts."""
-    x, arguments, draw = layer_inputs(44)
-    return program(*arguments, q_norm=1 + draw(8), k_norm=1 + draw(8))(x * 0.001)
-
-
-@known.probe()
-def qwen3_shared_mask(program):
-    return run_qwen3(program, 45, normals(450)(5, 5), theta=500)
-
-
-@known.probe()
-def qwen3_one_row(program):
-    x, arguments, draw = layer_inputs(46)
-    layer = program(*arguments, q_norm=1 + draw(8), k_norm=1 + draw(8), max_seq_len=8, theta=500)
-    return layer(x[:1], mask=draw(1, 6, 5, 5)), layer(x[:1], mask="causal")
+    x, arguments, extra = layer_inputs(44)
+    return program(*arguments, q_norm=extra["q_norm"], k_norm=extra["k_norm"])(x * 0.001)
 
 
 @known.sized("64 tokens, E 256, H 6, H_kv 2, D 64, float32")

@@ -11,53 +11,28 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("1.4.1")
 
 
-@known.probe()
-def norm_plain(program):
-    draw = normals(11)
-    return program(5, draw(5), 1e-6)(draw(2, 3, 5, spread=2.0) + 1)
+def norm(program, seed, *shape, eps=(1e-5,), dtype=mx.float32, weights=None, spread=1.0, shift=0.0):
+    draw = normals(seed, dtype)
+    return program(5, draw(5).astype(weights or dtype), *eps)(draw(*shape, 5, spread=spread) + shift)
 
 
-@known.probe()
-def norm_large_eps(program):
-    draw = normals(12)
-    return program(5, draw(5), 0.3)(draw(3, 5))
+OFFSETS = mx.array([300, -400, 500, -600, 700], dtype=mx.float16)
 
-
-@known.probe()
-def norm_default_eps(program):
-    draw = normals(13)
-    return program(5, draw(5))(draw(3, 5, spread=0.003))
-
-
-@known.probe(mx.float16)
-def norm_half(program):
-    draw = normals(14, mx.float16)
-    x, weight = draw(3, 5), draw(5)
-    return program(5, weight, 1e-5)(x), program(5, weight.astype(mx.float32), 1e-5)(x)
-
-
-@known.probe(mx.float16)
-def norm_half_large(program):
-    draw = normals(15, mx.float16)
-    return program(5, draw(5), 1e-5)(draw(3, 5) + mx.array([300, -400, 500, -600, 700], dtype=mx.float16))
-
-
-@known.probe()
-def norm_vector(program):
-    draw = normals(16)
-    return program(5, draw(5), 1e-5)(draw(5))
-
-
-@known.probe()
-def norm_as_many_tokens_as_features(program):
-    draw = normals(17)
-    return program(5, draw(5), 1e-5)(draw(5, 5))
-
-
-@known.probe()
-def norm_narrow_weight(program):
-    draw = normals(18)
-    return program(5, draw(5).astype(mx.float16), 1e-5)(draw(3, 5))
+known.probe_table(
+    plain=lambda program: norm(program, 11, 2, 3, eps=[1e-6], spread=2.0, shift=1),
+    large_eps=lambda program: norm(program, 12, 3, eps=[0.3]),
+    default_eps=lambda program: norm(program, 13, 3, eps=[], spread=0.003),
+    vector=lambda program: norm(program, 16),
+    as_many_tokens_as_features=lambda program: norm(program, 17, 5),
+    narrow_weight=lambda program: norm(program, 18, 3, weights=mx.float16),
+)
+known.probe_table(
+    mx.float16,
+    half=lambda program: tuple(
+        norm(program, 14, 3, dtype=mx.float16, weights=weights) for weights in (mx.float16, mx.float32)
+    ),
+    half_large=lambda program: norm(program, 15, 3, dtype=mx.float16, shift=OFFSETS),
+)
 
 
 @known.sized("x 1,024 x 1,024, float32")

@@ -10,25 +10,16 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("1.4.2")
 
 
-@known.probe()
-def silu_plain(program):
-    return program(normals(21)(3, 4, spread=2.0))
-
-
-@known.probe()
-def silu_far(program):
-    return program(mx.array([-200.0, -100.0, -1.0, 0.0, 1.0, 100.0, 200.0]))
-
-
-@known.probe(mx.float16)
-def silu_half(program):
-    return program(normals(22, mx.float16)(3, 4))
-
-
-@known.probe(mx.bfloat16)
-def silu_tail(program):
-    """Here 1 - sigmoid(-x) is exactly 0 in bfloat16, in whatever way it is computed."""
-    return program(mx.array([-10.0, -9.0, -8.0], dtype=mx.bfloat16))
+known.probe_table(
+    plain=lambda program: program(normals(21)(3, 4, spread=2.0)),
+    far=lambda program: program(mx.array([-200.0, -100.0, -1.0, 0.0, 1.0, 100.0, 200.0])),
+)
+known.probe_table(mx.float16, half=lambda program: program(normals(22, mx.float16)(3, 4)))
+known.probe_table(
+    mx.bfloat16,
+    # Here 1 - sigmoid(-x) is exactly 0 in bfloat16, in whatever way it is computed.
+    tail=lambda program: program(mx.array([-10.0, -9.0, -8.0], dtype=mx.bfloat16)),
+)
 
 
 @known.sized("x 128 x 3,072, float32")

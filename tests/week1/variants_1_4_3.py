@@ -4,31 +4,22 @@ import mlx.core as mx
 from tiny_llm_solution.basics import linear, silu
 from tiny_llm_solution.qwen3 import Qwen3MLP
 
-from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.inputs import drawn, normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.4.3")
 
 
 def run_mlp(program, seed, dtype=mx.float32, hidden=5, width=7):
-    draw = normals(seed, dtype)
-    x, w_gate, w_up, w_down = draw(2, 3, hidden), draw(width, hidden), draw(width, hidden), draw(hidden, width)
-    return program(hidden, width, w_gate, w_up, w_down)(x)
+    x, *weights = drawn(seed, (2, 3, hidden), (width, hidden), (width, hidden), (hidden, width), dtype=dtype)
+    return program(hidden, width, *weights)(x)
 
 
-@known.probe()
-def mlp_plain(program):
-    return run_mlp(program, 31)
-
-
-@known.probe()
-def mlp_square(program):
-    return run_mlp(program, 32, hidden=4, width=4)
-
-
-@known.probe(mx.float16)
-def mlp_half(program):
-    return run_mlp(program, 33, mx.float16)
+known.probe_table(
+    plain=lambda program: run_mlp(program, 31),
+    square=lambda program: run_mlp(program, 32, hidden=4, width=4),
+)
+known.probe_table(mx.float16, half=lambda program: run_mlp(program, 33, mx.float16))
 
 
 @known.sized("96 tokens, E 256, I 576, float32")

@@ -14,30 +14,19 @@ def table(seed, dtype=mx.float32, rows=7, columns=5):
     return normals(seed, dtype)(rows, columns)
 
 
-@known.probe()
-def look_up(program):
-    return program(7, 5, table(11))(random_tokens(11, 2, 3, vocab_size=7))
-
-
-@known.probe()
-def look_up_first_and_last(program):
-    return program(7, 5, table(12))(mx.array([0, 6]))
-
-
-@known.probe()
-def compare_with_rows(program):
-    return program(7, 5, table(13)).as_linear(normals(130)(2, 3, 5))
-
-
-@known.probe()
-def compare_with_rows_square(program):
-    return program(5, 5, table(14, rows=5)).as_linear(normals(140)(2, 5))
-
-
-@known.probe(mx.float16)
-def embedding_half(program):
-    layer = program(7, 5, table(15, mx.float16))
-    return layer(random_tokens(15, 2, 3, vocab_size=7)), layer.as_linear(normals(150, mx.float16)(2, 5))
+known.probe_table(
+    look_up=lambda program: program(7, 5, table(11))(random_tokens(11, 2, 3, vocab_size=7)),
+    look_up_first_and_last=lambda program: program(7, 5, table(12))(mx.array([0, 6])),
+    compare_with_rows=lambda program: program(7, 5, table(13)).as_linear(normals(130)(2, 3, 5)),
+    compare_with_rows_square=lambda program: program(5, 5, table(14, rows=5)).as_linear(normals(140)(2, 5)),
+)
+known.probe_table(
+    mx.float16,
+    embedding_half=lambda program: (
+        program(7, 5, table(15, mx.float16))(random_tokens(15, 2, 3, vocab_size=7)),
+        program(7, 5, table(15, mx.float16)).as_linear(normals(150, mx.float16)(2, 5)),
+    ),
+)
 
 
 @known.sized("32 tokens, V 2,048, E 256, both ways, float32")

@@ -7,86 +7,54 @@ from tiny_llm_solution.config import ModelConfig
 from tiny_llm_solution.qwen3 import Qwen3TransformerBlock
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.outcomes import refusal
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.5.2")
 
 
-def run_block(program, base, seed, mask=None, dtype=mx.float32):
+def block(program, model):
+    return program(ModelConfig.from_dict(model.config), model.layer(0))
+
+
+def run_block(program, base, seed, mask=None, dtype=mx.float32, rows=2):
     model = random_model(base, seed, dtype)
-    x = normals(seed, dtype)(2, 5, model.config["hidden_size"])
-    return program(ModelConfig.from_dict(model.config), model.layer(0))(x, mask), x
-
-
-@known.probe()
-def block_qwen3(program):
-    return run_block(program, QWEN3, 21)
-
-
-@known.probe()
-def block_qwen25(program):
-    return run_block(program, QWEN25, 22)
-
-
-@known.probe()
-def block_causal(program):
-    return run_block(program, QWEN3, 23, "causal")
-
-
-@known.probe()
-def block_finite_mask(program):
-    return run_block(program, QWEN3, 24, normals(240)(5, 5))
-
-
-@known.probe(mx.float16)
-def block_half(program):
-    return run_block(program, QWEN3, 25, dtype=mx.float16)
+    x = normals(seed, dtype)(rows, 5, model.config["hidden_size"])
+    return block(program, model)(x, mask), x
 
 
 @known.probe()
 def block_without_a_norm(program):
-    """0 if a weight that is missing is noticed, 1 if not."""
+    """Whether a weight that is missing is noticed."""
     model = random_model(QWEN3, 26).without("model.layers.0.self_attn.q_norm.weight")
-    try:
-        program(ModelConfig.from_dict(model.config), model.layer(0))
-    except KeyError:
-        return mx.array(0.0)
-    return mx.array(1.0)
+    return mx.array(refusal(lambda: block(program, model), KeyError))
 
 
 def refuses(program, length, allowed):
-    """Whether a layer takes so many tokens under a config that allows so many: 1 if not. Nothing is computed: slow."""
+    """Whether so many tokens are refused where a config allows so many. Nothing is computed if they are: slow."""
     model = random_model(QWEN3, 27, num_attention_heads=1, num_key_value_heads=1, max_position_embeddings=allowed)
-    layer = program(ModelConfig.from_dict(model.config), model.layer(0))
-    try:
-        layer(normals(27)(1, length, model.config["hidden_size"]), "causal")
-    except ValueError:
-        return mx.array(1.0)
-    return mx.array(0.0)
+    layer, x = block(program, model), normals(27)(1, length, model.config["hidden_size"])
+    return mx.array(refusal(lambda: layer(x, "causal") is None))
 
 
-@known.probe()
-def block_longest_sequence(program):
-    return refuses(program, 2049, 2049)
-
-
-@known.probe()
-def block_one_token_too_many(program):
-    return refuses(program, 5, 4)
-
-
-@known.probe()
-def block_one_row(program):
-    model = random_model(QWEN3, 28)
-    layer = program(ModelConfig.from_dict(model.config), model.layer(0))
-    x = normals(28)(1, 5, model.config["hidden_size"])
-    return layer(x, "causal"), layer(x, normals(280)(5, 5))
+known.probe_table(
+    qwen3=lambda program: run_block(program, QWEN3, 21),
+    qwen25=lambda program: run_block(program, QWEN25, 22),
+    causal=lambda program: run_block(program, QWEN3, 23, "causal"),
+    finite_mask=lambda program: run_block(program, QWEN3, 24, normals(240)(5, 5)),
+    longest_sequence=lambda program: refuses(program, 2049, 2049),
+    one_token_too_many=lambda program: refuses(program, 5, 4),
+    one_row=lambda program: tuple(
+        run_block(program, QWEN3, 28, mask, rows=1)[0] for mask in ("causal", normals(280)(5, 5))
+    ),
+)
+known.probe_table(mx.float16, half=lambda program: run_block(program, QWEN3, 25, dtype=mx.float16))
 
 
 @known.sized("64 tokens, a layer of the model that comes with the course, float32")
 def sized(program):
     model = embedded_model()
-    x, layer = normals(1)(1, 64, 256), program(ModelConfig.from_dict(model.config), model.layer(0))
+    x, layer = normals(1)(1, 64, 256), block(program, model)
     return lambda: layer(x, "causal")
 
 

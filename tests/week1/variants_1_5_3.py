@@ -10,62 +10,36 @@ from tiny_llm_solution.config import ModelConfig
 from tiny_llm_solution.qwen3 import Qwen3Model
 
 from tiny_llm_course.testkit.inputs import causal, normals
+from tiny_llm_course.testkit.outcomes import refusal
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.5.3")
 
 
-def run_model(program, base, seed, dtype=mx.float32, length=5, extra=None, **changes):
+def run_model(program, base, seed, dtype=mx.float32, rows=2, length=5, extra=None, **changes):
     model = random_model(base, seed, dtype, **changes).with_weights(**(extra or {}))
-    return program(ModelConfig.from_dict(model.config), model.weights)(random_tokens(seed, 2, length))
+    return program(ModelConfig.from_dict(model.config), model.weights)(random_tokens(seed, rows, length))
 
 
-@known.probe()
-def model_qwen3(program):
-    return run_model(program, QWEN3, 31)
-
-
-@known.probe()
-def model_qwen25_tied(program):
-    return run_model(program, QWEN25, 32, tie_word_embeddings=True)
-
-
-@known.probe()
-def model_three_layers(program):
-    return run_model(program, QWEN3, 33, num_hidden_layers=3)
-
-
-@known.probe()
-def model_eleven_layers(program):
-    return run_model(program, QWEN3, 34, length=2, num_hidden_layers=11)
-
-
-@known.probe()
-def model_with_a_head_left_over(program):
-    return run_model(program, QWEN3, 35, tie_word_embeddings=True, extra={"lm_head.weight": normals(350)(29, 12)})
-
-
-@known.probe(mx.float16)
-def model_half(program):
-    return run_model(program, QWEN3, 36, mx.float16)
+known.probe_table(
+    qwen3=lambda program: run_model(program, QWEN3, 31),
+    qwen25_tied=lambda program: run_model(program, QWEN25, 32, tie_word_embeddings=True),
+    three_layers=lambda program: run_model(program, QWEN3, 33, num_hidden_layers=3),
+    eleven_layers=lambda program: run_model(program, QWEN3, 34, length=2, num_hidden_layers=11),
+    with_a_head_left_over=lambda program: run_model(
+        program, QWEN3, 35, tie_word_embeddings=True, extra={"lm_head.weight": normals(350)(29, 12)}
+    ),
+    one_row=lambda program: run_model(program, QWEN3, 38, rows=1),
+)
+known.probe_table(mx.float16, half=lambda program: run_model(program, QWEN3, 36, mx.float16))
 
 
 @known.probe()
 def model_without_its_last_layer(program):
-    """0 if it is noticed that a layer's weights are missing, 1 if not."""
+    """Whether it is noticed that a layer's weights are missing."""
     model = random_model(QWEN3, 37)
     weights = {name: w for name, w in model.weights.items() if not name.startswith("model.layers.1.")}
-    try:
-        program(ModelConfig.from_dict(model.config), weights)
-    except KeyError:
-        return mx.array(0.0)
-    return mx.array(1.0)
-
-
-@known.probe()
-def model_one_row(program):
-    model = random_model(QWEN3, 38)
-    return program(ModelConfig.from_dict(model.config), model.weights)(random_tokens(38, 1, 5))
+    return mx.array(refusal(lambda: program(ModelConfig.from_dict(model.config), weights), KeyError))
 
 
 @known.sized("8 tokens, the model that comes with the course, float32")

@@ -13,21 +13,20 @@ def ranked(text):
     return {tuple(pair.split("+")): rank for rank, pair in enumerate(text.split())}
 
 
-@known.probe()
-def merge_words(program):
-    ranks = ranked("l+u u+e b+l lu+e b+lue d+o do+g bl+u o+o")
-    return tuple(pieces(program(list(word), ranks)) for word in ("blue", "ublublu", "doog", "dogdog", "cat", ""))
+def merged(program, ranks, *words):
+    return tuple(pieces(program(list(word), ranked(ranks))) for word in words)
 
 
-@known.probe()
-def merge_repeated(program):
-    ranks = ranked("a+a aa+aa aa+b")
-    return tuple(pieces(program(list(word), ranks)) for word in ("aaa", "aaaa", "aaaaaaab", "aab"))
+WORDS = "blue", "ublublu", "doog", "dogdog", "cat"
+RANKS = "l+u u+e b+l lu+e b+lue d+o do+g bl+u o+o"
 
 
-@known.probe()
-def merge_table_in_another_order(program):
-    return pieces(program(list("blue"), {("b", "l"): 1, ("u", "e"): 2, ("l", "u"): 0}))
+known.probe_table(
+    table_in_another_order=lambda program: pieces(program(list("blue"), {("b", "l"): 1, ("u", "e"): 2, ("l", "u"): 0})),
+    one_pair=lambda program: merged(program, "d+o", "do", "a"),
+    words=lambda program: merged(program, RANKS, *WORDS, ""),
+    repeated=lambda program: merged(program, "a+a aa+aa aa+b", "aaa", "aaaa", "aaaaaaab", "aab"),
+)
 
 
 @known.probe()
@@ -37,15 +36,9 @@ def merge_input_afterwards(program):
     return pieces(symbols)
 
 
-@known.probe()
-def merge_one_pair(program):
-    return pieces(program(list("do"), ranked("d+o"))), pieces(program(list("a"), ranked("d+o")))
-
-
 @known.sized("1,500 words")
 def sized(program):
-    ranks = ranked("l+u u+e b+l lu+e b+lue d+o do+g bl+u o+o")
-    words = [list(word) for word in ("blue", "ublublu", "doog", "dogdog", "cat")] * 300
+    ranks, words = ranked(RANKS), [list(word) for word in WORDS] * 300
     return lambda: [program(word, ranks) for word in words]
 
 

@@ -11,56 +11,38 @@ known = Variants("1.6.3")
 encode = ByteLevelBPE.encode  # under a name of its own: a mistake may take the method's place
 
 
+ACCENTS = "e\u0301 \u00e9 \ufb01 \u00bd", "\u00e9\u0301"
+
+
 def encoded(program, texts, **settings):
     bpe = small(program, **settings)
     return tuple(numbers(program(bpe, text)) for text in texts)
 
 
-@known.probe()
-def encode_words(program):
-    return encoded(
+known.probe_table(
+    words=lambda program: encoded(
         program, ["that is  a dog ", " dogs\n\tis", "This isn't s s", "d\u00e9j\u00e0 \U0001f415 \u72d7", ""]
-    )
-
-
-@known.probe()
-def encode_normalised(program):
-    texts = ["e\u0301 \u00e9 \ufb01 \u00bd", "\u00e9\u0301"]
-    return *encoded(program, texts), *encoded(program, texts, normalization=None)
-
-
-@known.probe()
-def encode_specials(program):
-    texts = ["that<|end|> is<|end|>a", "<|end|><|e<|end|>", "<|END|><|End|>", "dog<|end|>dog", " <|end|> \n<|e d"]
-    return encoded(program, texts)
-
-
-@known.probe()
-def encode_overlapping_specials(program):
-    specials = {"<|a": 300, "a|>>": 301, ">>that": 302}
-    return encoded(program, ["is <|a|>> is", "a|>>that", "<|a|>>>>that"], special_tokens=specials)
-
-
-@known.probe()
-def encode_decomposed_specials(program):
-    return encoded(program, ["is e\u0301 is"], special_tokens={"e\u0301": 300})
-
-
-@known.probe()
-def encode_another_pattern(program):
-    return encoded(program, ["that is a dog"], pattern=r"\s|\S")
-
-
-@known.probe()
-def encode_without_specials(program):
-    return encoded(program, ["<|end|> dog"], special_tokens={})
-
-
-@known.probe()
-def encode_words_that_touch(program):
-    """Merges that would join what GPT-2's pattern keeps apart: a word, a number, a mark, an apostrophe."""
-    bpe = small(program, merges="d+o do+g g+! dog+! a+1 n+' '+t \u0120+\u0120 s+!")
-    return tuple(numbers(program(bpe, text)) for text in ("dog!", "a1", "isn't", "is  dog", "that's! 1a"))
+    ),
+    decomposed_specials=lambda program: encoded(program, ["is e\u0301 is"], special_tokens={"e\u0301": 300}),
+    another_pattern=lambda program: encoded(program, ["that is a dog"], pattern=r"\s|\S"),
+    without_specials=lambda program: encoded(program, ["<|end|> dog"], special_tokens={}),
+    normalised=lambda program: (*encoded(program, ACCENTS), *encoded(program, ACCENTS, normalization=None)),
+    specials=lambda program: encoded(
+        program,
+        ["that<|end|> is<|end|>a", "<|end|><|e<|end|>", "<|END|><|End|>", "dog<|end|>dog", " <|end|> \n<|e d"],
+    ),
+    overlapping_specials=lambda program: encoded(
+        program,
+        ["is <|a|>> is", "a|>>that", "<|a|>>>>that"],
+        special_tokens={"<|a": 300, "a|>>": 301, ">>that": 302},
+    ),
+    # Merges that would join what GPT-2's pattern keeps apart: a word, a number, a mark, an apostrophe.
+    words_that_touch=lambda program: encoded(
+        program,
+        ["dog!", "a1", "isn't", "is  dog", "that's! 1a"],
+        merges="d+o do+g g+! dog+! a+1 n+' '+t \u0120+\u0120 s+!",
+    ),
+)
 
 
 @known.sized("5 kB of text, none of its words remembered")

@@ -20,40 +20,27 @@ def ids_of(text):
     return small(ByteLevelBPE).encode(text)
 
 
+DOG = ids_of("\U0001f415")
+
+
 def decoded(program, ids, **skip):
     return as_bytes(program(small(program), ids, **skip))
 
 
-@known.probe()
-def decode_text(program):
-    return decoded(program, ids_of(" that is a d\u00e9j\u00e0 \U0001f415\n\u72d7 <|end|>dog<|end|> <|e "))
-
-
-@known.probe()
-def decode_skip(program):
-    ids = ids_of("<|end|> that is<|e d\u00e9<|end|>")
-    dog = ids_of("\U0001f415")
-    return decoded(program, ids, skip_special_tokens=True), decoded(program, [*dog[:1], 301, *dog[1:]])
-
-
-@known.probe()
-def decode_skip_within(program):
-    dog = ids_of("\U0001f415")
-    return decoded(program, [*dog[:1], 301, *dog[1:]], skip_special_tokens=True)
-
-
-@known.probe()
-def decode_broken(program):
-    dog, a = ids_of("\U0001f415"), ids_of("a")
-    return tuple(decoded(program, ids) for ids in (dog[:3], dog[1:], a + dog[:2] + a + dog[2:], dog[:0]))
-
-
-@known.probe()
-def decode_unknown(program):
-    try:
-        return decoded(program, [*ids_of("a"), 999, *ids_of("dog")])
-    except KeyError:
-        return numbers([-1])
+known.probe_table(
+    decode_text=lambda program: decoded(
+        program, ids_of(" that is a d\u00e9j\u00e0 \U0001f415\n\u72d7 <|end|>dog<|end|> <|e ")
+    ),
+    skip=lambda program: (
+        decoded(program, ids_of("<|end|> that is<|e d\u00e9<|end|>"), skip_special_tokens=True),
+        decoded(program, [*DOG[:1], 301, *DOG[1:]]),
+    ),
+    skip_within=lambda program: decoded(program, [*DOG[:1], 301, *DOG[1:]], skip_special_tokens=True),
+    broken=lambda program: tuple(
+        decoded(program, ids) for ids in (DOG[:3], DOG[1:], [*ids_of("a"), *DOG[:2], *ids_of("a"), *DOG[2:]], [])
+    ),
+    unknown=lambda program: decoded(program, [*ids_of("a"), 999, *ids_of("dog")]),
+)
 
 
 @known.sized("51,000 tokens")

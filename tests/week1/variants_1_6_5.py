@@ -20,20 +20,14 @@ def streamed(program, ids, **skip):
     return pieces([*(detokenizer.add(i) for i in ids), detokenizer.finish()])
 
 
-@known.probe()
-def stream_text(program):
-    return streamed(program, ids_of("that is a d\u00e9j\u00e0 \U0001f415\u72d7\n \u00ea dog"))
-
-
-@known.probe()
-def stream_specials(program):
-    ids = [301, *ids_of("dog"), 300, *ids_of("\u00e9")]
-    return streamed(program, ids), streamed(program, ids, skip_special_tokens=False)
-
-
-@known.probe()
-def stream_unfinished(program):
-    return streamed(program, [*ids_of("a"), *ids_of("\U0001f415")[:2]]), streamed(program, [])
+known.probe_table(
+    text=lambda program: streamed(program, ids_of("that is a d\u00e9j\u00e0 \U0001f415\u72d7\n \u00ea dog")),
+    unfinished=lambda program: (streamed(program, [*ids_of("a"), *ids_of("\U0001f415")[:2]]), streamed(program, [])),
+    specials=lambda program: tuple(
+        streamed(program, [301, *ids_of("dog"), 300, *ids_of("\u00e9")], **skip)
+        for skip in ({}, {"skip_special_tokens": False})
+    ),
+)
 
 
 @known.probe()

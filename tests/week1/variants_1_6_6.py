@@ -1,9 +1,7 @@
 """Known programs of task 1.6.6, generating tokens."""
 
-import itertools
-
 import mlx.core as mx
-from tests.week1.text_probes import Model, numbers
+from tests.week1.text_probes import Model, add_up, count_up, growth, numbers, refused_when, sampled, taken
 from tiny_llm_solution.generate import greedy
 
 from tiny_llm_course.testkit.inputs import normals
@@ -12,80 +10,39 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("1.6.6")
 
 
-def add_up(ids):
-    return (3 * sum(ids) + len(ids)) % 11
-
-
-def taken(program, prompt, max_tokens, follow=add_up, **options):
-    iterator = program(Model(follow), prompt, max_tokens, **options)
-    if not hasattr(iterator, "__next__"):
-        raise TypeError("not an iterator")
-    return numbers(itertools.islice(iterator, 40))
+def told(program, prompt, max_tokens, follow=count_up, **options):
+    return numbers(taken(program(Model(follow), prompt, max_tokens, **options)))
 
 
 @known.probe()
 def tokens_plain(program):
     prompt = [3, 1, 4]
-    tokens = taken(program, prompt, 6)
-    return tokens, numbers(prompt), taken(program, [2], 0), taken(program, [2], 1)
+    return *(told(program, given, n, add_up) for given, n in ((prompt, 6), ([2], 0), ([2], 1))), numbers(prompt)
 
 
-def count_up(ids):
-    return (ids[-1] + 1) % 11
-
-
-@known.probe()
-def tokens_end(program):
-    many = [(), (8,), [9, 6], [6, 9], (4,), (3,), (0,)]
-    return tuple(taken(program, [5, 3], 9, count_up, eos_ids=eos) for eos in many)
-
-
-@known.probe()
-def tokens_context(program):
-    return tuple(
-        taken(program, [5, 3], n, count_up, context_length=c) for n, c in ((9, 5), (9, 3), (9, 2), (2, 9), (2, 4))
-    )
-
-
-@known.probe()
-def tokens_refused(program):
-    outcomes = []
-    for prompt, context_length in (([], None), ([1, 2, 3], 2)):
-        try:
-            iterator = program(Model(count_up), prompt, 3, context_length=context_length)
-        except ValueError:
-            outcomes.append(1)
-            continue
-        try:
-            outcomes.append(20 + sum(1 for _ in itertools.islice(iterator, 40)))
-        except ValueError:
-            outcomes.append(2)
-        except Exception:
-            outcomes.append(3)
-    return numbers(outcomes)
+known.probe_table(
+    end=lambda program: tuple(
+        told(program, [5, 3], 9, eos_ids=ids) for ids in ((), (8,), [9, 6], [6, 9], (4,), (3,), (0,))
+    ),
+    context=lambda program: tuple(
+        told(program, [5, 3], n, context_length=length) for n, length in ((9, 5), (9, 3), (9, 2), (2, 9), (2, 4))
+    ),
+    refused=lambda program: refused_when(
+        lambda prompt, most: program(Model(count_up), prompt, 3, context_length=most), ([], None), ([1, 2, 3], 2)
+    ),
+)
+known.probe_table(
+    mx.float16,
+    sampler=lambda program: sampled(
+        lambda sampler: program(Model(add_up, dtype=mx.float16), [3, 5], 3, sampler=sampler)
+    ),
+)
 
 
 @known.probe()
 def tokens_lazy(program):
     model = Model(count_up)
-    iterator, calls = program(model, [3], 4), []
-    for _ in range(4):
-        next(iterator, None)
-        calls.append(len(model.lengths))
-    return numbers(calls)
-
-
-@known.probe(mx.float16)
-def tokens_sampler(program):
-    seen = []
-
-    def least(logits, tokens):
-        seen.append(logits)
-        seen.extend(numbers(row) for row in tokens)
-        return mx.argmin(logits, axis=-1)
-
-    tokens = numbers(program(Model(add_up, dtype=mx.float16), [3, 5], 3, sampler=least))
-    return *seen, tokens
+    return growth(program(model, [3], 4), model.lengths)
 
 
 @known.sized("128 tokens, by a model that looks only at the last one")

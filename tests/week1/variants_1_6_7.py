@@ -3,7 +3,7 @@
 import itertools
 
 import mlx.core as mx
-from tests.week1.text_probes import Model, numbers, pieces, small
+from tests.week1.text_probes import Model, numbers, pieces, refused_when, small, taken
 from tiny_llm_solution.generate import generate_tokens, simple_generate
 from tiny_llm_solution.tokenizer import ByteLevelBPE, StreamingDetokenizer
 
@@ -24,26 +24,23 @@ def told(program, number, prompt="that is", script=SCRIPT, **options):
     bpe = small(program)
     before = len(bpe.encode(prompt))
     model = Model(lambda ids: script[min(max(0, len(ids) - before), len(script) - 1)], 310)
-    iterator = program(model, bpe, prompt, number, **options)
-    if not hasattr(iterator, "__next__"):
-        raise TypeError("not an iterator")
-    return pieces(piece for piece in itertools.islice(iterator, 60) if piece)
+    return pieces(filter(None, taken(program(model, bpe, prompt, number, **options), 60)))
 
 
-@known.probe()
-def text_plain(program):
-    return told(program, len(SCRIPT)), told(program, 4), told(program, 0)
-
-
-@known.probe()
-def text_limits(program):
-    ends = told(program, 40, eos_ids=[300, 301]), told(program, 40, script=[*SCRIPT[:7], 300], eos_ids=[301, 300])
-    return *ends, told(program, 20, context_length=len(ids_of("that is")) + 3)
-
-
-@known.probe()
-def text_sampler(program):
-    return told(program, 3, sampler=lambda logits, tokens: mx.array([ids_of("dog")[0]]))
+known.probe_table(
+    plain=lambda program: (told(program, len(SCRIPT)), told(program, 4), told(program, 0)),
+    sampler=lambda program: told(program, 3, sampler=lambda logits, tokens: mx.array([ids_of("dog")[0]])),
+    ends=lambda program: (
+        told(program, 40, eos_ids=[300, 301]),
+        told(program, 40, script=[*SCRIPT[:7], 300], eos_ids=[301, 300]),
+        told(program, 20, context_length=len(ids_of("that is")) + 3),
+    ),
+    refused=lambda program: refused_when(
+        lambda prompt, most: program(Model(lambda ids: 5, 310), small(program), prompt, 3, context_length=most),
+        ("", None),
+        ("that is a dog", 2),
+    ),
+)
 
 
 @known.probe()
@@ -60,22 +57,6 @@ def text_lazy(program):
     for piece in itertools.islice(program(model, bpe, "a", 8), 40):
         calls += [len(model.lengths)] if piece else []
     return numbers(calls)
-
-
-@known.probe()
-def text_refused(program):
-    outcomes = []
-    for prompt, context_length in (("", None), ("that is a dog", 2)):
-        try:
-            iterator = program(Model(lambda ids: 5, 310), small(program), prompt, 3, context_length=context_length)
-        except ValueError:
-            outcomes.append(1)
-            continue
-        try:
-            outcomes.append(20 + len(list(itertools.islice(iterator, 40))))
-        except ValueError:
-            outcomes.append(2)
-    return numbers(outcomes)
 
 
 @known.sized("128 tokens, by a model that looks only at the last one")

@@ -18,19 +18,11 @@ def penalty_rows(program):
     return program(logits, USED, 1.5), logits
 
 
-@known.probe()
-def penalty_no_tokens(program):
-    return program(normals(12)(2, 5), [[], [1]], 1.3)
-
-
-@known.probe()
-def penalty_below_one(program):
-    return program(normals(14)(3, 6), USED, 0.5)
-
-
-@known.probe(mx.float16)
-def penalty_half(program):
-    return program(normals(13, mx.float16)(3, 6), USED, 1.5)
+known.probe_table(
+    no_tokens=lambda program: program(normals(12)(2, 5), [[], [1]], 1.3),
+    below_one=lambda program: program(normals(14)(3, 6), USED, 0.5),
+)
+known.probe_table(mx.float16, half=lambda program: program(normals(13, mx.float16)(3, 6), USED, 1.5))
 
 
 @known.sized("float32 logits 4 x 151,936, 256 tokens a row")

@@ -16,39 +16,15 @@ def top_k_rows(program):
     return program(logits, 3), program(logits * 2 - 4, 2), logits
 
 
-@known.probe()
-def top_k_one(program):
-    return program(normals(22)(2, 5), 1)
-
-
-@known.probe()
-def top_k_ties(program):
-    return program(mx.array([[1.0, 2.0, 2.0, 0.5, 2.0, 3.0], [3.0, -1.0, -1.0, 4.0, 5.0, 6.0]]), 2)
-
-
-@known.probe()
-def top_k_all(program):
-    return program(normals(23)(2, 5), 5)
-
-
-@known.probe()
-def top_k_more_than_all(program):
-    return program(normals(27)(2, 5), 6)
-
-
-@known.probe(mx.float16)
-def top_k_half(program):
-    return program(normals(24, mx.float16)(3, 7), 4)
-
-
-@known.probe()
-def top_k_one_row(program):
-    return program(normals(25)(1, 6), 3)
-
-
-@known.probe()
-def top_k_square(program):
-    return program(normals(26)(4, 4), 2)
+known.probe_table(
+    k_one=lambda program: program(normals(22)(2, 5), 1),
+    k_ties=lambda program: program(mx.array([[1.0, 2.0, 2.0, 0.5, 2.0, 3.0], [3.0, -1.0, -1.0, 4.0, 5.0, 6.0]]), 2),
+    k_all=lambda program: program(normals(23)(2, 5), 5),
+    k_more_than_all=lambda program: program(normals(27)(2, 5), 6),
+    k_one_row=lambda program: program(normals(25)(1, 6), 3),
+    k_square=lambda program: program(normals(26)(4, 4), 2),
+)
+known.probe_table(mx.float16, k_half=lambda program: program(normals(24, mx.float16)(3, 7), 4))
 
 
 @known.sized("float32 logits 1 x 151,936, k 50")

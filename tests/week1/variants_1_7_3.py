@@ -27,9 +27,11 @@ def top_p_rows(program):
     return program(logits, 0.6), program(logits, 0.9), logits
 
 
-@known.probe()
-def top_p_other_rows(program):
-    return program(log_rows([0.13, 0.22, 0.18, 0.3, 0.1, 0.07]) + 2, 0.45)
+known.probe_table(
+    p_other_rows=lambda program: program(log_rows([0.13, 0.22, 0.18, 0.3, 0.1, 0.07]) + 2, 0.45),
+    p_one_row=lambda program: program(log_rows(NUCLEI[0]), 0.5),
+)
+known.probe_table(mx.float16, p_half=lambda program: program(log_rows(*NUCLEI, dtype=mx.float16), 0.6))
 
 
 @known.probe()
@@ -45,20 +47,10 @@ def top_p_ties(program):
 
 
 @known.probe(mx.float16)
-def top_p_half(program):
-    return program(log_rows(*NUCLEI, dtype=mx.float16), 0.6)
-
-
-@known.probe(mx.float16)
 def top_p_many(program):
     result = program(normals(34, mx.float16)(2, 5000, spread=0.3), 0.8)
     left = mx.sum((result > -mx.inf).astype(mx.float32), axis=-1)
     return mx.round(left / 250)  # one or two tokens more or less are rounding; here 3600 of 5000 are left
-
-
-@known.probe()
-def top_p_one_row(program):
-    return program(log_rows(NUCLEI[0]), 0.5)
 
 
 @known.sized("float32 logits 1 x 32,768, p 0.9")

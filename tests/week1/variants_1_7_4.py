@@ -30,19 +30,11 @@ def min_p_ends(program):
     return program(logits, 0.0), program(logits, 1.0)
 
 
-@known.probe()
-def min_p_positive(program):
-    return program(log_rows(*RATIOS) + mx.array([[9.0], [2.0]]), 0.3)
-
-
-@known.probe(mx.float16)
-def min_p_half(program):
-    return program(log_rows(*RATIOS, dtype=mx.float16), 0.15)
-
-
-@known.probe()
-def min_p_one_row(program):
-    return program(log_rows(RATIOS[0]), 0.3)
+known.probe_table(
+    p_positive=lambda program: program(log_rows(*RATIOS) + mx.array([[9.0], [2.0]]), 0.3),
+    p_one_row=lambda program: program(log_rows(RATIOS[0]), 0.3),
+)
+known.probe_table(mx.float16, p_half=lambda program: program(log_rows(*RATIOS, dtype=mx.float16), 0.15))
 
 
 @known.sized("float32 logits 1 x 151,936, min-p 0.1")

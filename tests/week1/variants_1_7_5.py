@@ -16,6 +16,8 @@ def log_rows(*rows):
 
 
 FIVE = [0.20, 0.10, 0.30, 0.15, 0.25]
+FOUR = [0.15, 0.50, 0.05, 0.30]
+LIKELY = mx.array([[60.0, 45.0, 30.0, 0.0]] * 2)
 DRAWS = 200  # a token with probability 0.05 stays away from all of them once in 28,000 samplers
 
 
@@ -44,31 +46,10 @@ def sampler_plain(program):
 
 
 @known.probe()
-def sampler_temperature(program):
-    """A cold and a hot one, and hot ones under a top-p that shows how flat the row has become, and when."""
-    row = log_rows([0.15, 0.50, 0.05, 0.30])
-    cold = occurring(program, row, temp=0.01), occurring(program, row, temp=0.01, top_p=0.75)
-    return *cold, *(occurring(program, row, temp=2.0, top_p=p) for p in (0.55, 0.75))
-
-
-@known.probe()
 def sampler_one_filter(program):
     rows = mx.concatenate([log_rows(FIVE, FIVE[::-1]), mx.array([[-9.0, 19.0, -9.0, 20.0, -9.0]])])
     settings = {"top_k": 2}, {"top_k": 9}, {"top_p": 0.5}, {"top_p": 0.0}, {"min_p": 0.6}, {"min_p": 1.0}
     return tuple(occurring(program, rows, **one) for one in settings)
-
-
-@known.probe()
-def sampler_two_filters(program):
-    row = log_rows([0.2, 0.4, 0.1, 0.3])
-    return occurring(program, row, top_k=2, top_p=0.55), occurring(program, row, top_p=0.55, min_p=0.6)
-
-
-@known.probe()
-def sampler_penalty_first(program):
-    """Rows that differ in their tokens; top-k leaves the likeliest after the penalty."""
-    rows = mx.array([[60.0, 45.0, 30.0, 0.0]] * 2)
-    return occurring(program, rows, [[0, 0, 0], [1]], 100, repetition_penalty=4.0, top_k=1)
 
 
 @known.probe()
@@ -109,28 +90,27 @@ def sampler_state(program):
     return mx.stack(agree).astype(mx.int32), mx.array(alone.shape)
 
 
-@known.probe()
-def sampler_temperature_and_min_p(program):
-    row = log_rows([0.15, 0.50, 0.05, 0.30])
-    return tuple(occurring(program, row, temp=t, min_p=p) for t, p in ((2.0, 0.5), (2.0, 0.7), (0.5, 0.4)))
-
-
-@known.probe()
-def sampler_top_p_and_min_p_of_a_flat_row(program):
-    row = log_rows([0.15, 0.50, 0.05, 0.30])
-    return tuple(occurring(program, row, temp=2.0, top_p=p, min_p=0.65) for p in (0.6, 0.75))
-
-
-@known.probe()
-def sampler_hot_without_filters(program):
-    return occurring(program, log_rows(FIVE), temp=50.0)
-
-
-@known.probe()
-def sampler_penalty_alone(program):
-    """The likeliest is what the penalty has left."""
-    rows = mx.array([[60.0, 45.0, 30.0, 0.0]] * 2)
-    return occurring(program, rows, [[0, 0, 0], [1]], 100, repetition_penalty=4.0)
+known.probe_table(
+    # A cold and a hot one, and hot ones under a top-p that shows how flat the row has become, and when.
+    temperature=lambda program: tuple(
+        occurring(program, log_rows(FOUR), temp=temp, top_p=p)
+        for temp, p in ((0.01, 1.0), (0.01, 0.75), (2.0, 0.55), (2.0, 0.75))
+    ),
+    two_filters=lambda program: tuple(
+        occurring(program, log_rows([0.2, 0.4, 0.1, 0.3]), top_p=0.55, **other)
+        for other in ({"top_k": 2}, {"min_p": 0.6})
+    ),
+    temperature_and_min_p=lambda program: tuple(
+        occurring(program, log_rows(FOUR), temp=t, min_p=p) for t, p in ((2.0, 0.5), (2.0, 0.7), (0.5, 0.4))
+    ),
+    top_p_and_min_p_of_a_flat_row=lambda program: tuple(
+        occurring(program, log_rows(FOUR), temp=2.0, top_p=p, min_p=0.65) for p in (0.6, 0.75)
+    ),
+    hot_without_filters=lambda program: occurring(program, log_rows(FIVE), temp=50.0),
+    # Rows that differ in their tokens: top-k leaves the likeliest after the penalty, or no filter does.
+    penalty_first=lambda program: occurring(program, LIKELY, [[0, 0, 0], [1]], 100, repetition_penalty=4.0, top_k=1),
+    penalty_alone=lambda program: occurring(program, LIKELY, [[0, 0, 0], [1]], 100, repetition_penalty=4.0),
+)
 
 
 @known.probe()

@@ -11,9 +11,7 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("1.C")
 
 
-@known.probe()
-def programs_let_through(check):
-    return let_through(check, of="1.1.2")
+known.probe_table(programs_let_through=lambda check: let_through(check, of="1.1.2"))
 
 
 known.not_timed("a check is run once for each change of a program")

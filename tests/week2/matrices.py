@@ -42,6 +42,31 @@ def by(kernel):
     return product
 
 
+def product(program, seed, *sizes, dtype=mx.float32, more=()):
+    """What a kernel gives for seeded inputs. Sizes: tokens if there are several, outputs, inputs, group size."""
+    *tokens, outputs, inputs, group_size = sizes
+    given = matrix(seed, outputs, inputs, group_size, dtype)
+    return by(program)(normals(seed)(*tokens, inputs), *given, group_size, *more)
+
+
+def beyond_float16(program, *tokens):
+    """What a kernel gives in float16 where the sums on the way are beyond it."""
+    x = mx.array([20000] * 64 + [-20000] * 62 + [-19000, -17000], mx.float16)
+    q, ones = mx.ones((8, 128), mx.uint8), mx.ones((8, 2), mx.float16)
+    return by(program)(x.reshape(*tokens, 128), q, ones, 0 * ones, 64)
+
+
+def timed(*sizes):
+    """What builds the function to time, for a product of so many tokens, if there are several, outputs and inputs."""
+    *tokens, outputs, inputs = sizes
+
+    def build(program):
+        x, given = normals(1)(*tokens, inputs), matrix(1, outputs, inputs, 64)
+        return lambda: by(program)(x, *given, 64)
+
+    return build
+
+
 def product64(x, q, scales, biases, group_size, *, r=exact):
     """x @ W.T, with W = scale * q + bias in float32."""
     wide = in_float32(r)

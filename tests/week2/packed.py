@@ -7,7 +7,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from tiny_llm_course.testkit.cases import dtype_word, noted, shape_words, type_words
+from tiny_llm_course.testkit.cases import dtype_word, shape_words, type_words
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.rounding import Array64, Round, exact
 
@@ -130,13 +130,11 @@ def perplexity64(logits: Array64, texts: list[list[int]], *, r: Round = exact) -
     return r(np.exp(r(np.array(np.mean(losses)))))
 
 
-def refusal(call: Callable[[], Any]) -> int:
-    """1 if a call raises a ValueError, 2 if something else, 0 if nothing."""
-    try:
-        with noted("refused"):
-            mx.eval(call())
-    except ValueError:
-        return 1
-    except Exception:
-        return 2
-    return 0
+def beyond_float16(layer: Callable[..., Callable[[mx.array], mx.array]]) -> mx.array:
+    """Return what a layer of packed weights gives where the sums on the way are beyond float16.
+
+    Half of the products are added, and then nearly as much is taken away.
+    """
+    signs = mx.repeat(mx.array([1, -1], mx.float16), 2048)
+    x = mx.repeat(mx.array([3000, 2992], mx.float16), 2048)[None]
+    return layer(*mx.quantize(mx.broadcast_to(signs, (5, 4096)), group_size=64, bits=4))(x)

@@ -4,6 +4,7 @@ import mlx.core as mx
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.outcomes import refusal, refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.1.1")
@@ -21,58 +22,40 @@ def fetched(program, *lengths, block=4, dtype=mx.float32, seed=1):
     return *found, mx.array(kept.offset)
 
 
-def refusals(program, *shapes, dtype=mx.float32):
-    """For each key and value after keys of 2 x 3 x 2 x 5: 1 if it is refused, 2 if MLX stops, 0 if it is taken."""
-    found = []
-    for shape in shapes:
-        kept = program(4)
-        kept.update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones((2, 3, 2, 5)))
-        try:
-            mx.eval(kept.update_and_fetch(mx.ones(shape, dtype), mx.ones(shape, dtype)))
-            found.append(0)
-        except ValueError:
-            found.append(1)
-        except Exception:
-            found.append(2)
-        found.append(kept.offset)
-    return mx.array(found)
+def refused(program, shape, dtype=mx.float32):
+    """Whether a key and value are refused after keys of 2 x 3 x 2 x 5, and how many tokens there are then."""
+    kept = program(4)
+    kept.update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones((2, 3, 2, 5)))
+    return mx.array([refusal(lambda: kept.update_and_fetch(*[mx.ones(shape, dtype)] * 2)), kept.offset])
 
 
-@known.probe()
-def cache_pieces(program):
-    return fetched(program, 3, 2, 4, 1, 9)
+def rewound(program, count):
+    """Whether so many of five tokens cannot be rewound, and how many there are then."""
+    kept = program(4)
+    kept.update_and_fetch(mx.ones((1, 2, 5, 3)), mx.ones((1, 2, 5, 3)))
+    return mx.array([refusal(lambda: kept.rewind(count)), kept.offset])
 
 
-@known.probe()
-def cache_whole_blocks(program):
-    """The arrays are full after the first call and after the third."""
-    return fetched(program, 4, 1, 3, 4, seed=2)
-
-
-@known.probe()
-def cache_one_call(program):
-    return fetched(program, 3, seed=3)
-
-
-@known.probe()
-def cache_rewound(program):
-    return fetched(program, 6, -3, 2, -1, 1, seed=4)
-
-
-@known.probe()
-def cache_rewound_when_full(program):
-    """What was fetched before is held, and then others are written in its place."""
-    return fetched(program, 4, -2, 2, seed=5)
-
-
-@known.probe()
-def cache_rewound_to_nothing(program):
-    return fetched(program, 2, -2, 3, seed=6)
-
-
-@known.probe(mx.float16)
-def cache_half(program):
-    return fetched(program, 3, 2, dtype=mx.float16, seed=7)
+known.probe_table(
+    pieces=lambda program: fetched(program, 3, 2, 4, 1, 9),
+    # The arrays are full after the first call and after the third.
+    whole_blocks=lambda program: fetched(program, 4, 1, 3, 4, seed=2),
+    one_call=lambda program: fetched(program, 3, seed=3),
+    rewound=lambda program: fetched(program, 6, -3, 2, -1, 1, seed=4),
+    # What was fetched before is held, and then others are written in its place.
+    rewound_when_full=lambda program: fetched(program, 4, -2, 2, seed=5),
+    rewound_to_nothing=lambda program: fetched(program, 2, -2, 3, seed=6),
+    refuses_shapes=lambda program: tuple(
+        refused(program, shape) for shape in ((1, 3, 2, 5), (2, 1, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5))
+    ),
+    refuses_dtypes=lambda program: refused(program, (2, 3, 1, 5), mx.float16),
+    refuses_unlike_values=lambda program: refusals(
+        lambda shape: program(4).update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones(shape)),
+        [(1, 3, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5)],
+    ),
+    refuses_rewinds=lambda program: tuple(rewound(program, count) for count in (6, -1, 5, 0)),
+)
+known.probe_table(mx.float16, half=lambda program: fetched(program, 3, 2, dtype=mx.float16, seed=7))
 
 
 @known.probe()
@@ -84,43 +67,6 @@ def cache_caller(program):
     kept.rewind(2)
     mx.eval(kept.update_and_fetch(draw(1, 2, 2, 3), draw(1, 2, 2, 3)))
     return key, value
-
-
-@known.probe()
-def cache_refuses_shapes(program):
-    return refusals(program, (1, 3, 2, 5), (2, 1, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5))
-
-
-@known.probe()
-def cache_refuses_dtypes(program):
-    return refusals(program, (2, 3, 1, 5), dtype=mx.float16)
-
-
-@known.probe()
-def cache_refuses_unlike_values(program):
-    found = []
-    for shape in ((1, 3, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5)):
-        try:
-            mx.eval(program(4).update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones(shape)))
-            found.append(0)
-        except ValueError:
-            found.append(1)
-    return mx.array(found)
-
-
-@known.probe()
-def cache_refuses_rewinds(program):
-    found = []
-    for count in (6, -1, 5, 0):
-        kept = program(4)
-        kept.update_and_fetch(mx.ones((1, 2, 5, 3)), mx.ones((1, 2, 5, 3)))
-        try:
-            kept.rewind(count)
-            found.append(0)
-        except ValueError:
-            found.append(1)
-        found.append(kept.offset)
-    return mx.array(found)
 
 
 @known.probe()

@@ -12,14 +12,17 @@ from tiny_llm_solution.qwen3_cached.parts import DENSE
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.1.3")
 
 
-def made(program, base, seed, dtype=mx.float32, extra=None, **changes):
+def made(program, base, seed, dtype=mx.float32, extra=None, doubling=False, **changes):
+    """The model; `doubling`, by other parts and halved matrices."""
     model = random_model(base, seed, dtype, **changes).with_weights(**(extra or {}))
-    return program(ModelConfig.from_dict(model.config), model.weights)
+    weights = (halved(model) if doubling else model).weights
+    return program(ModelConfig.from_dict(model.config), weights, *[Doubling()] * doubling)
 
 
 def run_model(program, base, seed, *parts, own_caches=False, batch=2, **options):
@@ -36,45 +39,22 @@ def run_model(program, base, seed, *parts, own_caches=False, batch=2, **options)
     return found, mx.array([cache.offset for cache in caches])
 
 
-@known.probe()
-def model_parts(program):
-    return run_model(program, QWEN3, 31, 3, 1, 2)
-
-
-@known.probe()
-def model_with_caches_of_mine(program):
-    return run_model(program, QWEN3, 32, 2, 2, own_caches=True)
-
-
-@known.probe()
-def model_one_layer(program):
-    return run_model(program, QWEN3, 33, 2, 2, num_hidden_layers=1)
-
-
-@known.probe()
-def model_three_layers(program):
-    return run_model(program, QWEN3, 34, 2, 1, num_hidden_layers=3)
-
-
-@known.probe()
-def model_qwen25_tied(program):
-    return run_model(program, QWEN25, 35, 2, 2, tie_word_embeddings=True)
-
-
-@known.probe()
-def model_rewound(program):
-    return run_model(program, QWEN25, 36, 2, -2, 2)
-
-
-@known.probe()
-def model_with_a_head_left_over(program):
-    extra = {"lm_head.weight": normals(370)(29, 12)}
-    return run_model(program, QWEN3, 37, 2, 2, tie_word_embeddings=True, extra=extra)
-
-
-@known.probe(mx.float16)
-def model_half(program):
-    return run_model(program, QWEN3, 38, 2, 1, dtype=mx.float16)
+known.probe_table(
+    parts=lambda program: run_model(program, QWEN3, 31, 3, 1, 2),
+    with_caches_of_mine=lambda program: run_model(program, QWEN3, 32, 2, 2, own_caches=True),
+    one_layer=lambda program: run_model(program, QWEN3, 33, 2, 2, num_hidden_layers=1),
+    three_layers=lambda program: run_model(program, QWEN3, 34, 2, 1, num_hidden_layers=3),
+    qwen25_tied=lambda program: run_model(program, QWEN25, 35, 2, 2, tie_word_embeddings=True),
+    rewound=lambda program: run_model(program, QWEN25, 36, 2, -2, 2),
+    with_a_head_left_over=lambda program: run_model(
+        program, QWEN3, 37, 2, 2, tie_word_embeddings=True, extra={"lm_head.weight": normals(370)(29, 12)}
+    ),
+    by_other_parts=lambda program: tuple(
+        made(program, QWEN25, 43, doubling=True, tie_word_embeddings=tied)(random_tokens(43, 1, 3), all_positions=True)
+        for tied in (True, False)
+    ),
+)
+known.probe_table(mx.float16, half=lambda program: run_model(program, QWEN3, 38, 2, 1, dtype=mx.float16))
 
 
 @known.probe()
@@ -93,25 +73,9 @@ def model_without_caches(program):
 
 @known.probe()
 def model_numbers_of_caches(program):
-    model, found = made(program, QWEN3, 41), [len(made(program, QWEN3, 41).new_caches())]
-    for count in (0, 1, 3):
-        try:
-            mx.eval(model(random_tokens(41, 1, 2), [KVCache() for _ in range(count)]))
-            found.append(0)
-        except ValueError:
-            found.append(1)
-    return mx.array(found)
-
-
-@known.probe()
-def model_by_other_parts(program):
-    """Its matrices are halved, and the parts double."""
-    found = []
-    for tied in (True, False):
-        whole = random_model(QWEN25, 43, tie_word_embeddings=tied)
-        model = program(ModelConfig.from_dict(whole.config), halved(whole).weights, Doubling())
-        found.append(model(random_tokens(43, 1, 3), all_positions=True))
-    return tuple(found)
+    model, tokens = made(program, QWEN3, 41), random_tokens(41, 1, 2)
+    refused = refusals(lambda count: model(tokens, [KVCache() for _ in range(count)]), (0, 1, 3))
+    return mx.array(len(model.new_caches())), refused
 
 
 @known.probe()

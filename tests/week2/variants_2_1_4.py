@@ -1,8 +1,7 @@
 """Known programs of task 2.1.4, generating with a cache."""
 
-import itertools
-
 import mlx.core as mx
+from tests.week1.text_probes import add_up, count_up, growth, numbers, refused_when, sampled, taken
 from tests.week2.in_parts import Notes, Reader
 from tiny_llm_solution.generate import greedy
 
@@ -12,95 +11,41 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("2.1.4")
 
 
-def add_up(ids):
-    return (3 * sum(ids) + len(ids)) % 11
+def told(program, reader, prompt, max_tokens, **options):
+    return numbers(taken(program(reader, prompt, max_tokens, **options)))
 
 
-def count_up(ids):
-    return (ids[-1] + 1) % 11
+def calls(program, follow, *texts):
+    """What comes of prompts, and what the model is given, call after call."""
+    reader = Reader(follow)
+    return *(told(program, reader, *text) for text in texts), *map(numbers, reader.seen)
 
 
-def numbers(ids):
-    return mx.array(list(ids), dtype=mx.float32)
-
-
-def taken(program, reader, prompt, max_tokens, **options):
-    iterator = program(reader, prompt, max_tokens, **options)
-    if not hasattr(iterator, "__next__"):
-        raise TypeError("not an iterator")
-    return numbers(itertools.islice(iterator, 40))
-
-
-@known.probe()
-def cached_text(program):
-    return tuple(taken(program, Reader(add_up), prompt, n) for prompt, n in (([3, 1, 4], 6), ([2], 5), ([5, 5], 0)))
-
-
-@known.probe()
-def cached_calls(program):
-    """What the model is given, call after call."""
-    reader = Reader(add_up)
-    tokens = taken(program, reader, [3, 1, 4], 4)
-    return tokens, *map(numbers, reader.seen)
-
-
-@known.probe()
-def cached_one_token(program):
-    reader = Reader(count_up)
-    return taken(program, reader, [7], 1), *map(numbers, reader.seen)
-
-
-@known.probe()
-def cached_ends(program):
-    eos = [taken(program, Reader(count_up), [5, 3], 9, eos_ids=ids) for ids in ((8,), [9, 6], (4,))]
-    return *eos, *(taken(program, Reader(count_up), [5, 3], 9, context_length=n) for n in (2, 3, 5))
-
-
-@known.probe()
-def cached_refused(program):
-    found = []
-    for prompt, context_length in (([], None), ([1, 2, 3], 2)):
-        try:
-            iterator = program(Reader(count_up), prompt, 3, context_length=context_length)
-        except ValueError:
-            found.append(1)
-            continue
-        try:
-            found.append(20 + sum(1 for _ in itertools.islice(iterator, 40)))
-        except ValueError:
-            found.append(2)
-        except Exception:
-            found.append(3)
-    return numbers(found)
+known.probe_table(
+    cached_text=lambda program: tuple(
+        told(program, Reader(add_up), prompt, n) for prompt, n in (([3, 1, 4], 6), ([2], 5), ([5, 5], 0))
+    ),
+    calls=lambda program: calls(program, add_up, ([3, 1, 4], 4)),
+    one_token=lambda program: calls(program, count_up, ([7], 1)),
+    eos=lambda program: tuple(told(program, Reader(count_up), [5, 3], 9, eos_ids=ids) for ids in ((8,), [9, 6], (4,))),
+    context=lambda program: tuple(told(program, Reader(count_up), [5, 3], 9, context_length=n) for n in (2, 3, 5)),
+    refused=lambda program: refused_when(
+        lambda prompt, most: program(Reader(count_up), prompt, 3, context_length=most), ([], None), ([1, 2, 3], 2)
+    ),
+    two_texts=lambda program: calls(program, add_up, ([3, 1], 3), ([2], 3)),
+)
+known.probe_table(
+    mx.float16,
+    sampler=lambda program: sampled(
+        lambda sampler: program(Reader(add_up, dtype=mx.float16), [3, 5], 3, sampler=sampler)
+    ),
+)
 
 
 @known.probe()
 def cached_lazy(program):
     reader = Reader(count_up)
-    iterator, calls = program(reader, [3], 4), []
-    for _ in range(4):
-        next(iterator, None)
-        calls.append(len(reader.seen))
-    return numbers(calls)
-
-
-@known.probe()
-def cached_two_texts(program):
-    reader = Reader(add_up)
-    return taken(program, reader, [3, 1], 3), taken(program, reader, [2], 3)
-
-
-@known.probe(mx.float16)
-def cached_sampler(program):
-    seen = []
-
-    def least(logits, tokens):
-        seen.append(logits)
-        seen.extend(numbers(row) for row in tokens)
-        return mx.argmin(logits, axis=-1)
-
-    tokens = taken(program, Reader(add_up, dtype=mx.float16), [3, 5], 3, sampler=least)
-    return *seen, tokens
+    return growth(program(reader, [3], 4), reader.seen)
 
 
 @known.sized("128 tokens, by a model that looks only at the last one")

@@ -7,6 +7,7 @@ from mlx.utils import tree_flatten
 from tests.week2.stopwatch import Stopwatch
 from tiny_llm_solution.measure.timing import Timing
 
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.2.1")
@@ -32,67 +33,20 @@ def happened(program, *, started=False, form="an array", long=False, leaves=Fals
     return events, mx.array(watch.uncomputed), mx.array([before, after and not leaves])
 
 
-@known.probe()
-def timed_figures(program):
-    return figures(program, DECREASING, least_seconds=0.125, least_runs=5)
-
-
-@known.probe()
-def timed_even(program):
-    return figures(program, DECREASING, least_seconds=0.125, least_runs=4, warm_up=2)
-
-
-@known.probe()
-def timed_defaults(program):
-    return figures(program, (4.0, 0.125, 0.0625, 0.0625))
-
-
-@known.probe()
-def timed_long_enough(program):
-    """Four runs meet the seconds exactly."""
-    return figures(program, (2.0, 0.25, 0.125, 0.375, 0.25), least_seconds=1.0, least_runs=2)
-
-
-@known.probe()
-def timed_order(program):
-    return happened(program, least_runs=3, warm_up=2)
-
-
-@known.probe()
-def timed_list(program):
-    return happened(program, form="a list of two arrays", least_runs=2)
-
-
-@known.probe()
-def timed_deep(program):
-    return happened(program, form="a list of dicts of lists of arrays", least_runs=2)
-
-
-@known.probe()
-def timed_long(program):
-    return happened(program, long=True, least_runs=2, warm_up=0)
-
-
-@known.probe()
-def timed_started(program):
-    return happened(program, started=True, form="a number", least_runs=2, warm_up=0)
-
-
-@known.probe()
-def timed_left_behind(program):
-    return happened(program, leaves=True, form="None", least_runs=3, warm_up=0)
-
-
-@known.probe()
-def timed_refuses(program):
-    found = []
-    for runs in (1, 0):
-        watch = Stopwatch((1.0,))
-        try:
-            found.append(program(watch.program, clock=watch.clock, least_runs=runs).runs)
-        except ValueError:
-            found.append(-1)
-    return mx.array(found)
+known.probe_table(
+    figures=lambda program: figures(program, DECREASING, least_seconds=0.125, least_runs=5),
+    even=lambda program: figures(program, DECREASING, least_seconds=0.125, least_runs=4, warm_up=2),
+    defaults=lambda program: figures(program, (4.0, 0.125, 0.0625, 0.0625)),
+    # Four runs meet the seconds exactly.
+    long_enough=lambda program: figures(program, (2.0, 0.25, 0.125, 0.375, 0.25), least_seconds=1.0, least_runs=2),
+    order=lambda program: happened(program, least_runs=3, warm_up=2),
+    list=lambda program: happened(program, form="a list of two arrays", least_runs=2),
+    deep=lambda program: happened(program, form="a list of dicts of lists of arrays", least_runs=2),
+    long=lambda program: happened(program, long=True, least_runs=2, warm_up=0),
+    started=lambda program: happened(program, started=True, form="a number", least_runs=2, warm_up=0),
+    left_behind=lambda program: happened(program, leaves=True, form="None", least_runs=3, warm_up=0),
+    refuses=lambda program: refusals(lambda runs: figures(program, (1.0,), least_runs=runs), (1, 0)),
+)
 
 
 known.not_timed("it takes as long as the program that it times")

@@ -17,54 +17,22 @@ def counted(program, base, storage, length, offset, batch, **measures):
     return tuple(mx.array([value]) for value in (found.weights, found.cache_read, found.cache_written))
 
 
-@known.probe()
-def traffic_one_token(program):
-    return counted(program, QWEN3, Storage(), 1, 0, 1)
-
-
-@known.probe()
-def traffic_decode(program):
-    return counted(program, QWEN3, Storage(), 1, 7, 1)
-
-
-@known.probe()
-def traffic_prefill(program):
-    return counted(program, QWEN3, Storage(2), 5, 0, 1)
-
-
-@known.probe()
-def traffic_more_of_a_text(program):
-    return counted(program, QWEN3, Storage(), 3, 4, 1)
-
-
-@known.probe()
-def traffic_batch(program):
-    return counted(program, QWEN3, Storage(), 2, 3, 5)
-
-
-@known.probe()
-def traffic_tied(program):
-    return counted(program, QWEN3, Storage(), 2, 3, 5, tie_word_embeddings=True)
-
-
-@known.probe()
-def traffic_qwen25(program):
-    return counted(program, QWEN25, Storage(2), 2, 3, 5)
-
-
-@known.probe()
-def traffic_three_layers(program):
-    return counted(program, QWEN25, Storage(), 1, 1, 1, num_hidden_layers=3, tie_word_embeddings=True)
-
-
-@known.probe()
-def traffic_four_bits(program):
-    return counted(program, QWEN3, Storage(2, 4, 64, 4), 2, 3, 5, **WIDE)
-
-
-@known.probe()
-def traffic_eight_bits(program):
-    return counted(program, QWEN25, Storage(4, 8, 32, 2), 1, 3, 2, **WIDE, tie_word_embeddings=True)
+known.probe_table(
+    one_token=lambda program: counted(program, QWEN3, Storage(), 1, 0, 1),
+    decode=lambda program: counted(program, QWEN3, Storage(), 1, 7, 1),
+    prefill=lambda program: counted(program, QWEN3, Storage(2), 5, 0, 1),
+    more_of_a_text=lambda program: counted(program, QWEN3, Storage(), 3, 4, 1),
+    batch=lambda program: counted(program, QWEN3, Storage(), 2, 3, 5),
+    tied=lambda program: counted(program, QWEN3, Storage(), 2, 3, 5, tie_word_embeddings=True),
+    qwen25=lambda program: counted(program, QWEN25, Storage(2), 2, 3, 5),
+    three_layers=lambda program: counted(
+        program, QWEN25, Storage(), 1, 1, 1, num_hidden_layers=3, tie_word_embeddings=True
+    ),
+    four_bits=lambda program: counted(program, QWEN3, Storage(2, 4, 64, 4), 2, 3, 5, **WIDE),
+    eight_bits=lambda program: counted(
+        program, QWEN25, Storage(4, 8, 32, 2), 1, 3, 2, **WIDE, tie_word_embeddings=True
+    ),
+)
 
 
 known.not_timed("a few numbers are multiplied")

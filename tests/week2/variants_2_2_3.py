@@ -15,34 +15,14 @@ def counted(program, base, length, offset, batch, **measures):
     return tuple(mx.array([value]) for value in (found.projections, found.attention, found.mlp, found.head))
 
 
-@known.probe()
-def flops_one_token(program):
-    return counted(program, QWEN3, 1, 0, 1)
-
-
-@known.probe()
-def flops_decode(program):
-    return counted(program, QWEN3, 1, 7, 1)
-
-
-@known.probe()
-def flops_prefill(program):
-    return counted(program, QWEN3, 5, 0, 1)
-
-
-@known.probe()
-def flops_more_of_a_text(program):
-    return counted(program, QWEN3, 3, 4, 1)
-
-
-@known.probe()
-def flops_batch(program):
-    return counted(program, QWEN3, 2, 3, 5, tie_word_embeddings=True)
-
-
-@known.probe()
-def flops_qwen25(program):
-    return counted(program, QWEN25, 2, 3, 5, num_hidden_layers=5, num_key_value_heads=2)
+known.probe_table(
+    one_token=lambda program: counted(program, QWEN3, 1, 0, 1),
+    decode=lambda program: counted(program, QWEN3, 1, 7, 1),
+    prefill=lambda program: counted(program, QWEN3, 5, 0, 1),
+    more_of_a_text=lambda program: counted(program, QWEN3, 3, 4, 1),
+    batch=lambda program: counted(program, QWEN3, 2, 3, 5, tie_word_embeddings=True),
+    qwen25=lambda program: counted(program, QWEN25, 2, 3, 5, num_hidden_layers=5, num_key_value_heads=2),
+)
 
 
 known.not_timed("a few numbers are multiplied")

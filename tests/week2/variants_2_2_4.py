@@ -1,8 +1,11 @@
 """Known programs of task 2.2.4, the roofline."""
 
+from operator import attrgetter
+
 import mlx.core as mx
 from tiny_llm_solution.measure.roofline import Reached
 
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.2.4")
@@ -21,56 +24,21 @@ def turns(program, fixed, each, mosts=(0, 1, 4, 10, 11, 20)):
     return mx.array([-1.0 if n is None else float(n) for n in found])
 
 
-@known.probe()
-def roofline_ridge(program):
-    return mx.array([program(*limits).ridge() for limits in MACHINES])
-
-
-@known.probe()
-def roofline_least(program):
-    return over_all(program, lambda roof, flops, size: roof.least_seconds(flops, size))
-
-
-@known.probe()
-def roofline_limit(program):
-    return over_all(program, lambda roof, flops, size: len(roof.limit(flops, size)))
-
-
-@known.probe()
-def roofline_reached(program):
-    def ask(roof, flops, size):
-        found = roof.reached(flops, size, 160.0)
-        return [found.bandwidth, found.rate]
-
-    return over_all(program, ask)
-
-
-@known.probe()
-def roofline_turn(program):
-    return turns(program, 19, 0), turns(program, 39, 1), turns(program, 7, 0), turns(program, 0, 1)
-
-
-@known.probe()
-def roofline_turn_at_a_tie(program):
-    """At n = 10 moving and computing take equally long."""
-    return turns(program, 20, 0)
-
-
-@known.probe()
-def roofline_never_turns(program):
-    return turns(program, 40, 10)
-
-
-@known.probe()
-def roofline_refuses(program):
-    found = []
-    for limits in ((0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)):
-        try:
-            program(*limits)
-            found.append(0)
-        except ValueError:
-            found.append(1)
-    return mx.array(found)
+known.probe_table(
+    ridge=lambda program: mx.array([program(*limits).ridge() for limits in MACHINES]),
+    least=lambda program: over_all(program, lambda roof, flops, size: roof.least_seconds(flops, size)),
+    limit=lambda program: over_all(program, lambda roof, flops, size: len(roof.limit(flops, size))),
+    turn=lambda program: (turns(program, 19, 0), turns(program, 39, 1), turns(program, 7, 0), turns(program, 0, 1)),
+    # At n = 10 moving and computing take equally long.
+    turn_at_a_tie=lambda program: turns(program, 20, 0),
+    never_turns=lambda program: turns(program, 40, 10),
+    reached=lambda program: over_all(
+        program, lambda roof, flops, size: attrgetter("bandwidth", "rate")(roof.reached(flops, size, 160.0))
+    ),
+    refuses=lambda program: refusals(
+        lambda limits: program(*limits), [(0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)]
+    ),
+)
 
 
 known.not_timed("a few numbers are divided")

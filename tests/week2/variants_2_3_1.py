@@ -2,8 +2,9 @@
 
 import mlx.core as mx
 import numpy as np
-from tests.week2.packed import in_bytes, refusal
+from tests.week2.packed import in_bytes
 
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.3.1")
@@ -18,43 +19,18 @@ def words(program, values, bits):
     return in_bytes(found.astype(mx.uint32)) if found.dtype in (mx.uint32, mx.int32) else found
 
 
-@known.probe()
-def pack_four(program):
-    return words(program, numbers(1, 4, 3, 16), 4)
-
-
-@known.probe()
-def pack_eight(program):
-    return words(program, numbers(2, 8, 3, 16), 8)
-
-
-@known.probe()
-def pack_deep(program):
-    return words(program, numbers(3, 4, 2, 3, 8), 4)
-
-
-@known.probe()
-def pack_bytes(program):
-    return words(program, numbers(4, 4, 2, 16, dtype=mx.uint8), 4)
-
-
-@known.probe()
-def pack_dtype(program):
-    return program(mx.zeros(8, mx.int32), 4)
-
-
-@known.probe()
-def pack_refuses(program):
-    cases = [(64, 2), (64, 3), (64, 16), (9, 4), (4, 4), (6, 8)]
-    return mx.array([refusal(lambda n=n, bits=bits: program(mx.zeros(n, mx.uint32), bits)) for n, bits in cases])
-
-
-@known.probe()
-def pack_nine(program):
-    try:
-        return program(mx.zeros(9, mx.uint32), 4)
-    except ValueError:
-        return mx.array(-1)
+known.probe_table(
+    four=lambda program: words(program, numbers(1, 4, 3, 16), 4),
+    eight=lambda program: words(program, numbers(2, 8, 3, 16), 8),
+    deep=lambda program: words(program, numbers(3, 4, 2, 3, 8), 4),
+    bytes=lambda program: words(program, numbers(4, 4, 2, 16, dtype=mx.uint8), 4),
+    dtype=lambda program: program(mx.zeros(8, mx.int32), 4),
+    refuses=lambda program: refusals(
+        lambda case: program(mx.zeros(case[0], mx.uint32), case[1]),
+        [(64, 2), (64, 3), (64, 16), (9, 4), (4, 4), (6, 8)],
+    ),
+    nine=lambda program: program(mx.zeros(9, mx.uint32), 4),
+)
 
 
 @known.sized("4 bits, 1,024 x 1,024")

@@ -2,8 +2,8 @@
 
 import mlx.core as mx
 import numpy as np
-from tests.week2.packed import refusal
 
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.3.2")
@@ -13,24 +13,12 @@ def words(seed, *shape):
     return mx.array(np.random.default_rng(seed).integers(0, 2**32, shape, np.uint32))
 
 
-@known.probe()
-def unpack_four(program):
-    return program(words(1, 3, 2), 4)
-
-
-@known.probe()
-def unpack_eight(program):
-    return program(words(2, 3, 2), 8)
-
-
-@known.probe()
-def unpack_deep(program):
-    return program(words(3, 2, 3, 1), 4)
-
-
-@known.probe()
-def unpack_refuses(program):
-    return mx.array([refusal(lambda bits=bits: program(words(4, 4), bits)) for bits in (2, 3, 16)])
+known.probe_table(
+    four=lambda program: program(words(1, 3, 2), 4),
+    eight=lambda program: program(words(2, 3, 2), 8),
+    deep=lambda program: program(words(3, 2, 3, 1), 4),
+    refuses=lambda program: refusals(lambda bits: program(words(4, 4), bits), (2, 3, 16)),
+)
 
 
 @known.sized("4 bits, 1,024 x 128")

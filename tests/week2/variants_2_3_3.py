@@ -1,10 +1,11 @@
 """Known programs of task 2.3.3, quantize by min and max."""
 
 import mlx.core as mx
-from tests.week2.packed import refusal, taken_apart
+from tests.week2.packed import taken_apart
 from tiny_llm_solution.quantized.packing import pack
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.3.3")
@@ -14,53 +15,24 @@ def run(program, w, group_size, bits):
     return taken_apart(program(w, group_size, bits))
 
 
-@known.probe()
-def quantize_four(program):
-    return run(program, normals(1)(6, 128), 64, 4)
-
-
-@known.probe()
-def quantize_eight(program):
-    return run(program, normals(2)(6, 128), 32, 8)
-
-
-@known.probe()
-def quantize_half(program):
-    return run(program, normals(3, mx.bfloat16)(4, 128), 64, 8)
-
-
-@known.probe()
-def quantize_one_sided(program):
-    x = normals(4)(2, 128)
-    return *run(program, mx.abs(x) + 0.5, 64, 4), *run(program, -mx.abs(x) - 0.5, 64, 4)
-
-
-@known.probe()
-def quantize_zeros(program):
-    return run(program, mx.zeros((1, 64)), 64, 4)
-
-
-@known.probe()
-def quantize_next_to_nothing(program):
-    return run(program, 1e-9 * normals(5)(2, 64), 64, 4)
-
-
-@known.probe()
-def quantize_ends_equally_far(program):
-    return run(program, mx.sign(normals(6)(2, 64)), 64, 4)
-
-
-@known.probe()
-def quantize_halves(program):
-    """Weights half a step from two whole numbers."""
-    w = mx.concatenate([mx.array([0, 15.0]), 0.5 + mx.arange(62) % 15])[None]
-    return run(program, w, 64, 4)
-
-
-@known.probe()
-def quantize_refuses(program):
-    cases = [(65, 64, 4), (32, 64, 4), (96, 64, 4), (64, 64, 2), (64, 64, 3)]
-    return mx.array([refusal(lambda c=c: program(mx.ones((2, c[0])), c[1], c[2])) for c in cases])
+known.probe_table(
+    four=lambda program: run(program, normals(1)(6, 128), 64, 4),
+    eight=lambda program: run(program, normals(2)(6, 128), 32, 8),
+    half=lambda program: run(program, normals(3, mx.bfloat16)(4, 128), 64, 8),
+    zeros=lambda program: run(program, mx.zeros((1, 64)), 64, 4),
+    next_to_nothing=lambda program: run(program, 1e-9 * normals(5)(2, 64), 64, 4),
+    ends_equally_far=lambda program: run(program, mx.sign(normals(6)(2, 64)), 64, 4),
+    one_sided=lambda program: (
+        *run(program, mx.abs(normals(4)(2, 128)) + 0.5, 64, 4),
+        *run(program, -mx.abs(normals(4)(2, 128)) - 0.5, 64, 4),
+    ),
+    # Weights half a step from two whole numbers.
+    halves=lambda program: run(program, mx.array([[0, 15.0, *(0.5 + i % 15 for i in range(62))]]), 64, 4),
+    refuses=lambda program: refusals(
+        lambda case: program(mx.ones((2, case[0])), *case[1:]),
+        [(65, 64, 4), (32, 64, 4), (96, 64, 4), (64, 64, 2), (64, 64, 3)],
+    ),
+)
 
 
 @known.sized("4 bits, groups of 64, 1,024 x 512")

@@ -2,10 +2,10 @@
 
 import mlx.core as mx
 import numpy as np
-from tests.week2.packed import refusal
 from tiny_llm_solution.quantized.packing import unpack
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.3.4")
@@ -19,30 +19,15 @@ def run(program, seed, group_size, bits, *shape, dtype=mx.float32):
     return program(mx.array(words), draw(*shape), draw(*shape), group_size, bits)
 
 
-@known.probe()
-def dequantize_four(program):
-    return run(program, 1, 64, 4, 3, 2)
-
-
-@known.probe()
-def dequantize_eight(program):
-    return run(program, 2, 32, 8, 3, 2)
-
-
-@known.probe()
-def dequantize_deep(program):
-    return run(program, 3, 32, 4, 2, 3, 2)
-
-
-@known.probe(mx.float16)
-def dequantize_half(program):
-    return run(program, 4, 64, 8, 4, 2, dtype=mx.float16)
-
-
-@known.probe()
-def dequantize_refuses(program):
-    one = mx.ones((2, 1))
-    return mx.array([refusal(lambda b=b: program(mx.zeros((2, 8), mx.uint32), one, one, 64, b)) for b in (2, 3, 16)])
+known.probe_table(
+    four=lambda program: run(program, 1, 64, 4, 3, 2),
+    eight=lambda program: run(program, 2, 32, 8, 3, 2),
+    deep=lambda program: run(program, 3, 32, 4, 2, 3, 2),
+    refuses=lambda program: refusals(
+        lambda bits: program(mx.zeros((2, 8), mx.uint32), mx.ones((2, 1)), mx.ones((2, 1)), 64, bits), (2, 3, 16)
+    ),
+)
+known.probe_table(mx.float16, half=lambda program: run(program, 4, 64, 8, 4, 2, dtype=mx.float16))
 
 
 @known.sized("4 bits, groups of 64, 1,024 x 1,024")

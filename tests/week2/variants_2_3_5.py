@@ -1,11 +1,12 @@
 """Known programs of task 2.3.5, quantize with the least error."""
 
 import mlx.core as mx
-from tests.week2.packed import errors64, refusal
+from tests.week2.packed import errors64
 from tiny_llm_solution.quantized.affine import quantize
 from tiny_llm_solution.quantized.packing import pack
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.3.5")
@@ -19,31 +20,18 @@ def against_min_and_max(program, w, group_size, bits):
     return mx.array(shares.tolist()), found[1].astype(mx.float32)
 
 
-@known.probe()
-def least_four(program):
-    return against_min_and_max(program, normals(1)(6, 128), 64, 4)
-
-
-@known.probe()
-def least_eight(program):
-    return against_min_and_max(program, normals(2)(4, 64), 32, 8)
-
-
-@known.probe()
-def least_half(program):
-    return against_min_and_max(program, normals(3, mx.bfloat16)(8, 128), 64, 8)
-
-
-@known.probe()
-def least_float16_next_to_nothing(program):
-    return against_min_and_max(program, normals(4, mx.float16)(2, 64) * 1e-5, 64, 8)
-
-
-@known.probe()
-def least_far_from_zero(program):
-    """In bfloat16 the levels of such a group hardly fit between two numbers."""
-    w = (0.01 * normals(7)(1, 64) + 5).astype(mx.bfloat16)
-    return against_min_and_max(program, w, 64, 8)
+known.probe_table(
+    four=lambda program: against_min_and_max(program, normals(1)(6, 128), 64, 4),
+    eight=lambda program: against_min_and_max(program, normals(2)(4, 64), 32, 8),
+    half=lambda program: against_min_and_max(program, normals(3, mx.bfloat16)(8, 128), 64, 8),
+    float16_next_to_nothing=lambda program: against_min_and_max(program, normals(4, mx.float16)(2, 64) * 1e-5, 64, 8),
+    dtype=lambda program: program(normals(6, mx.float16)(1, 64), 64, 4)[1:],
+    refuses=lambda program: refusals(lambda n: program(mx.ones((2, n)), 64, 4), (96, 65, 32)),
+    # In bfloat16 the levels of such a group hardly fit between two numbers.
+    far_from_zero=lambda program: against_min_and_max(
+        program, (0.01 * normals(7)(1, 64) + 5).astype(mx.bfloat16), 64, 8
+    ),
+)
 
 
 @known.probe()
@@ -54,12 +42,6 @@ def least_one_far_from_zero(program):
 
 
 @known.probe()
-def least_one_number(program):
-    packed, scales, biases = program(mx.full((1, 64), 0.7), 64, 4)
-    return mx.dequantize(packed, scales, biases, group_size=64, bits=4)
-
-
-@known.probe()
 def least_one_of_a_thousand(program):
     w = normals(5)(4, 64)
     w[:, 3] = 100
@@ -67,13 +49,9 @@ def least_one_of_a_thousand(program):
 
 
 @known.probe()
-def least_dtype(program):
-    return program(normals(6, mx.float16)(1, 64), 64, 4)[1:]
-
-
-@known.probe()
-def least_refuses(program):
-    return mx.array([refusal(lambda n=n: program(mx.ones((2, n)), 64, 4)) for n in (96, 65, 32)])
+def least_one_number(program):
+    packed, scales, biases = program(mx.full((1, 64), 0.7), 64, 4)
+    return mx.dequantize(packed, scales, biases, group_size=64, bits=4)
 
 
 @known.sized("4 bits, groups of 64, 512 x 256")

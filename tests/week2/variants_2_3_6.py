@@ -1,11 +1,12 @@
 """Known programs of task 2.3.6, a linear layer of packed weights."""
 
 import mlx.core as mx
-from tests.week2.packed import refusal
+from tests.week2.packed import beyond_float16
 from tiny_llm_solution.quantized.affine import dequantize
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.3.6")
@@ -22,42 +23,19 @@ def run(program, seed, leading, inputs, group_size=64, bits=4, dtype=mx.float32,
     return layer(normals(seed + 2, dtype)(*leading, inputs))
 
 
-@known.probe()
-def linear_with_bias(program):
-    return run(program, 1, (2, 3), 128)
-
-
-@known.probe()
-def linear_without(program):
-    return run(program, 2, (3,), 128, bias=False)
-
-
-@known.probe()
-def linear_eight(program):
-    return run(program, 3, (2,), 256, 128, 8)
-
-
-@known.probe()
-def linear_one_vector(program):
-    return run(program, 4, (), 64, 32)
-
-
-@known.probe(mx.float16)
-def linear_half(program):
-    return run(program, 5, (2,), 128, dtype=mx.float16)
-
-
-@known.probe(mx.float16)
-def linear_long_rows(program):
-    """Half of the products are added, and then nearly as much is taken away: float16 does not reach so far."""
-    w = mx.concatenate([mx.ones((5, 2048), mx.float16), -mx.ones((5, 2048), mx.float16)], axis=1)
-    x = mx.concatenate([mx.full((1, 2048), 3000.0), mx.full((1, 2048), 2992.0)], axis=1).astype(mx.float16)
-    return program(*mx.quantize(w, group_size=64, bits=4))(x)
-
-
-@known.probe(mx.float16)
-def linear_other_scales(program):
-    return run(program, 7, (2,), 128, dtype=mx.float16, scales=mx.float32, bias=False)
+known.probe_table(
+    with_bias=lambda program: run(program, 1, (2, 3), 128),
+    without=lambda program: run(program, 2, (3,), 128, bias=False),
+    eight=lambda program: run(program, 3, (2,), 256, 128, 8),
+    one_vector=lambda program: run(program, 4, (), 64, 32),
+    refuses=lambda program: refusals(lambda kind: program(*triple(9, 3, 256), *kind), [(32, 4), (128, 4), (64, 8)]),
+)
+known.probe_table(
+    mx.float16,
+    half=lambda program: run(program, 5, (2,), 128, dtype=mx.float16),
+    other_scales=lambda program: run(program, 7, (2,), 128, dtype=mx.float16, scales=mx.float32, bias=False),
+    long_rows=beyond_float16,
+)
 
 
 @known.probe()
@@ -65,12 +43,6 @@ def linear_memory(program):
     layer, x = program(*triple(8, 1024, 512)), normals(8)(1, 512)
     mx.eval(layer(x))
     return mx.array(most_at_once(lambda: layer(x)) > 1024 * 512 * 2)
-
-
-@known.probe()
-def linear_refuses(program):
-    kinds = ((32, 4), (128, 4), (64, 8))
-    return mx.array([refusal(lambda k=k: mx.array(bool(program(*triple(9, 3, 256), *k)))) for k in kinds])
 
 
 @known.sized("8 vectors, 4 bits, groups of 64, 1,024 x 1,024")

@@ -1,6 +1,7 @@
 """Known programs of task 2.3.7, an embedding of packed weights."""
 
 import mlx.core as mx
+from tests.week2.packed import beyond_float16
 from tiny_llm_solution.quantized.affine import dequantize
 from tiny_llm_solution.quantized.layers import QuantizedLinear
 
@@ -16,47 +17,16 @@ def table(program, seed, vocab, size, group_size=64, bits=4, dtype=mx.float32, w
     return program(*parts, group_size, bits, wanted)
 
 
-@known.probe()
-def embedding_rows(program):
-    return table(program, 1, 11, 128)(mx.array([[3, 10, 0], [7, 7, 1]]))
-
-
-@known.probe()
-def embedding_eight(program):
-    return table(program, 2, 11, 128, 32, 8)(mx.array([2, 9]))
-
-
-@known.probe()
-def embedding_one_token(program):
-    return table(program, 3, 11, 64)(mx.array(5))
-
-
-@known.probe(mx.bfloat16)
-def embedding_half(program):
-    return table(program, 4, 11, 128, dtype=mx.bfloat16)(mx.array([3, 10, 0]))
-
-
-@known.probe()
-def embedding_wanted(program):
-    return table(program, 5, 11, 128, dtype=mx.float16, wanted=mx.float32)(mx.array([3, 10]))
-
-
-@known.probe()
-def embedding_scores(program):
-    return table(program, 6, 11, 128).as_linear(normals(6)(2, 3, 128))
-
-
-@known.probe()
-def embedding_scores_eight(program):
-    return table(program, 7, 11, 128, 32, 8).as_linear(normals(7)(2, 128))
-
-
-@known.probe(mx.float16)
-def embedding_scores_half(program):
-    """Half of the products are added, and then nearly as much is taken away: float16 does not reach so far."""
-    w = mx.concatenate([mx.ones((5, 2048), mx.float16), -mx.ones((5, 2048), mx.float16)], axis=1)
-    x = mx.concatenate([mx.full((1, 2048), 3000.0), mx.full((1, 2048), 2992.0)], axis=1).astype(mx.float16)
-    return program(*mx.quantize(w, group_size=64, bits=4)).as_linear(x)
+known.probe_table(
+    rows=lambda program: table(program, 1, 11, 128)(mx.array([[3, 10, 0], [7, 7, 1]])),
+    eight=lambda program: table(program, 2, 11, 128, 32, 8)(mx.array([2, 9])),
+    one_token=lambda program: table(program, 3, 11, 64)(mx.array(5)),
+    wanted=lambda program: table(program, 5, 11, 128, dtype=mx.float16, wanted=mx.float32)(mx.array([3, 10])),
+    scores=lambda program: table(program, 6, 11, 128).as_linear(normals(6)(2, 3, 128)),
+    scores_eight=lambda program: table(program, 7, 11, 128, 32, 8).as_linear(normals(7)(2, 128)),
+)
+known.probe_table(mx.bfloat16, half=lambda program: table(program, 4, 11, 128, dtype=mx.bfloat16)(mx.array([3, 10, 0])))
+known.probe_table(mx.float16, scores_half=lambda program: beyond_float16(lambda *packed: program(*packed).as_linear))
 
 
 @known.probe()

@@ -3,9 +3,10 @@
 import math
 
 import mlx.core as mx
-from tests.week2.packed import TableModel, refusal
+from tests.week2.packed import TableModel
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.3.8")
@@ -19,34 +20,18 @@ def judged(program, texts, spread=2.0, seed=1, dtype=mx.float32, shift=0.0):
     return mx.array(float(found))
 
 
-@known.probe()
-def perplexity_one_text(program):
-    return judged(program, TEXTS[:1])
-
-
-@known.probe()
-def perplexity_texts(program):
-    return judged(program, TEXTS)
-
-
-@known.probe()
-def perplexity_short_ones(program):
-    return judged(program, [[4], [1, 2, 3], []], seed=2)
-
-
-@known.probe()
-def perplexity_large(program):
-    return judged(program, TEXTS, 20.0, 3, shift=500.0)
-
-
-@known.probe(mx.float16)
-def perplexity_half(program):
-    return judged(program, [[1, 2, 3] * 60], 3.0, 4, mx.float16, 500.0)
-
-
-@known.probe()
-def perplexity_impossible(program):
-    return mx.array(program(TableModel(mx.array([[5000.0, 0.0], [5000.0, 0.0]])), [[0, 1, 1]]))
+known.probe_table(
+    one_text=lambda program: judged(program, TEXTS[:1]),
+    texts=lambda program: judged(program, TEXTS),
+    short_ones=lambda program: judged(program, [[4], [1, 2, 3], []], seed=2),
+    large=lambda program: judged(program, TEXTS, 20.0, 3, shift=500.0),
+    impossible=lambda program: mx.array(program(TableModel(mx.array([[5000.0, 0.0], [5000.0, 0.0]])), [[0, 1, 1]])),
+    is_a_float=lambda program: mx.array(isinstance(program(TableModel(normals(6)(7, 7)), TEXTS), float)),
+    refuses=lambda program: refusals(
+        lambda texts: program(TableModel(mx.zeros((7, 7))), texts), ([], [[3]], [[], [1]])
+    ),
+)
+known.probe_table(mx.float16, half=lambda program: judged(program, [[1, 2, 3] * 60], 3.0, 4, mx.float16, 500.0))
 
 
 @known.probe()
@@ -54,17 +39,6 @@ def perplexity_tokens_read(program):
     model = TableModel(normals(5)(7, 7))
     program(model, TEXTS)
     return mx.array(sum(map(len, model.seen)) > sum(map(len, TEXTS)))
-
-
-@known.probe()
-def perplexity_is_a_float(program):
-    return mx.array(isinstance(program(TableModel(normals(6)(7, 7)), TEXTS), float))
-
-
-@known.probe()
-def perplexity_refuses(program):
-    cases = ([], [[3]], [[], [1]])
-    return mx.array([refusal(lambda c=c: mx.array(program(TableModel(mx.zeros((7, 7))), c))) for c in cases])
 
 
 @known.sized("4 texts of 512 tokens, V 512")

@@ -2,53 +2,29 @@
 
 import mlx.core as mx
 
-from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.inputs import drawn, normals
 from tiny_llm_course.testkit.kernels import moved
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.5.1")
 
 
-@known.probe()
-def add_few(program):
-    draw = normals(1)
-    return program(draw(200), draw(200), 0.5)
-
-
-@known.probe()
-def add_two_axes(program):
-    draw = normals(2)
-    return program(draw(2, 50), draw(2, 50), -2.0)
-
-
-@known.probe()
-def add_as_many_as_are_full(program):
-    draw = normals(3)
-    return program(draw(1024), draw(1024), 3.0)
-
-
-@known.probe()
-def add_several_threadgroups(program):
-    draw = normals(4)
-    return program(draw(1500), draw(1500), 3.0)
-
-
-@known.probe(mx.float16)
-def add_narrow(program):
-    x = mx.array([60000, 50000, -60000, 0.25] * 2, mx.float16)
-    return program(x, -x, 1.5)
-
-
-@known.probe()
-def add_moves(program):
-    x = normals(5)(2048)
+def moves(program, seed, size):
+    x = normals(seed)(size)
     return moved(program, x, x, 0.5, enough=3 * x.nbytes)
 
 
-@known.probe()
-def add_moves_in_one_threadgroup(program):
-    x = normals(6)(1024)
-    return moved(program, x, x, 0.5, enough=3 * x.nbytes)
+NARROW = mx.array([60000, 50000, -60000, 0.25] * 2, mx.float16)
+
+known.probe_table(
+    few=lambda program: program(*drawn(1, (200,), (200,)), 0.5),
+    two_axes=lambda program: program(*drawn(2, (2, 50), (2, 50)), -2.0),
+    as_many_as_are_full=lambda program: program(*drawn(3, (1024,), (1024,)), 3.0),
+    several_threadgroups=lambda program: program(*drawn(4, (1500,), (1500,)), 3.0),
+    moves=lambda program: moves(program, 5, 2048),
+    moves_in_one_threadgroup=lambda program: moves(program, 6, 1024),
+)
+known.probe_table(mx.float16, narrow=lambda program: program(NARROW, -NARROW, 1.5))
 
 
 known.change(

@@ -21,39 +21,15 @@ def norm(program, seed, rows, size, eps=1e-5, dtype=mx.float32, spread=1.0):
     return program(draw(rows, size, spread=spread), draw(size), eps)
 
 
-@known.probe()
-def norm_one_row(program):
-    return norm(program, 1, 1, 32)
-
-
-@known.probe()
-def norm_a_whole_simdgroup(program):
-    return norm(program, 2, 2, 32, eps=0.5)
-
-
-@known.probe()
-def norm_short_rows(program):
-    return norm(program, 3, 3, 20, eps=0.5)
-
-
-@known.probe()
-def norm_several_numbers_a_thread(program):
-    return norm(program, 4, 2, 100)
-
-
-@known.probe()
-def norm_several_simdgroups(program):
-    return norm(program, 5, 2, 320)
-
-
-@known.probe()
-def norm_one_long_row(program):
-    return norm(program, 6, 1, 320)
-
-
-@known.probe(mx.float16)
-def norm_narrow(program):
-    return norm(program, 7, 2, 32, dtype=mx.float16, spread=400.0)
+known.probe_table(
+    one_row=lambda program: norm(program, 1, 1, 32),
+    a_whole_simdgroup=lambda program: norm(program, 2, 2, 32, eps=0.5),
+    short_rows=lambda program: norm(program, 3, 3, 20, eps=0.5),
+    several_numbers_a_thread=lambda program: norm(program, 4, 2, 100),
+    several_simdgroups=lambda program: norm(program, 5, 2, 320),
+    one_long_row=lambda program: norm(program, 6, 1, 320),
+)
+known.probe_table(mx.float16, narrow=lambda program: norm(program, 7, 2, 32, dtype=mx.float16, spread=400.0))
 
 
 @known.probe()

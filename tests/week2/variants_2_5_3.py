@@ -10,29 +10,13 @@ known = Variants("2.5.3")
 NUMBER = "const uint number = thread_position_in_grid.x, vector = number / pairs, pair = number % pairs;"
 
 
-@known.probe()
-def rope_several_of_all(program):
-    return program(normals(1)(2, 3, 5, 8), 7, 1000.0)
-
-
-@known.probe()
-def rope_from_the_beginning(program):
-    return program(normals(2)(2, 4, 3, 6), 0, 100.0)
-
-
-@known.probe()
-def rope_one_row(program):
-    return program(normals(3)(1, 4, 2, 6), 2, 100.0)
-
-
-@known.probe()
-def rope_full_threadgroups(program):
-    return program(normals(4)(2, 16, 4, 4), 1, 100.0)
-
-
-@known.probe(mx.float16)
-def rope_narrow(program):
-    return program(normals(5, mx.float16)(2, 3, 2, 8), 1, 1000.0)
+known.probe_table(
+    several_of_all=lambda program: program(normals(1)(2, 3, 5, 8), 7, 1000.0),
+    from_the_beginning=lambda program: program(normals(2)(2, 4, 3, 6), 0, 100.0),
+    one_row=lambda program: program(normals(3)(1, 4, 2, 6), 2, 100.0),
+    full_threadgroups=lambda program: program(normals(4)(2, 16, 4, 4), 1, 100.0),
+)
+known.probe_table(mx.float16, narrow=lambda program: program(normals(5, mx.float16)(2, 3, 2, 8), 1, 1000.0))
 
 
 @known.probe()

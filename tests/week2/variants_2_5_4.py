@@ -8,29 +8,13 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("2.5.4")
 
 
-@known.probe()
-def swiglu_rows(program):
-    return program(normals(1)(3, 10))
-
-
-@known.probe()
-def swiglu_one_row(program):
-    return program(normals(2)(1, 12))
-
-
-@known.probe()
-def swiglu_full_threadgroups(program):
-    return program(normals(3)(2, 512))
-
-
-@known.probe()
-def swiglu_large_gates(program):
-    return program(mx.array([[-100.0, 100.0, 3.0, -2.0]] * 2))
-
-
-@known.probe(mx.float16)
-def swiglu_narrow(program):
-    return program(normals(4, mx.float16)(2, 512))
+known.probe_table(
+    rows=lambda program: program(normals(1)(3, 10)),
+    one_row=lambda program: program(normals(2)(1, 12)),
+    full_threadgroups=lambda program: program(normals(3)(2, 512)),
+    large_gates=lambda program: program(mx.array([[-100.0, 100.0, 3.0, -2.0]] * 2)),
+)
+known.probe_table(mx.float16, narrow=lambda program: program(normals(4, mx.float16)(2, 512)))
 
 
 known.change(
