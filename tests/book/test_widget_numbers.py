@@ -7,7 +7,7 @@ import math
 import mlx.core as mx
 import numpy as np
 import pytest
-from book.generate.week1 import heads, widgets
+from book.generate.week1 import day7, heads
 from tests.book.widget import Widget
 
 from tiny_llm_course.dev.book.drawing import TIMES
@@ -355,6 +355,6 @@ def test_sampling_draws_what_is_left(page):
 
 
 def test_the_logits_in_the_book_are_those_of_the_embedded_model():
-    data = widgets.next_token_logits()
+    data = day7.next_token_logits()
     assert f'"logits": {json.dumps(data["logits"])}' in present("1.7", "sampling-sliders")
     assert data["logits"] == sorted(data["logits"], reverse=True)

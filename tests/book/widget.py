@@ -4,21 +4,20 @@ import json
 import re
 from typing import Any
 
-from tiny_llm_course.dev.book.parts import parts_in, present_files
+from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.paths import BOOK
 
 SOURCE = BOOK / "src"
-INCLUDED = re.compile(r"generated/([\w.]+\.md):([\w-]+)\}\}")
+INCLUDED = re.compile(r"generated/([\w.]+)\.md:([\w-]+)\}\}")
 
 
 def _pages() -> dict[str, str]:
     """Every widget that stands on `common.js`, and the first page that has it."""
-    generated = {name: parts_in(text) for name, text in present_files().items()}
     scripts = {file.stem: file.read_text(encoding="utf-8") for file in sorted((SOURCE / "widgets").glob("*.js"))}
     found: dict[str, str] = {}
     for name in re.findall(r"\]\(([\w/.-]+)\.md\)", (SOURCE / "SUMMARY.md").read_text(encoding="utf-8")):
         parts = INCLUDED.findall((SOURCE / f"{name}.md").read_text(encoding="utf-8"))
-        text = "".join(generated[file][part] for file, part in parts)
+        text = "".join(present(file, part) for file, part in parts)
         own = [widget for widget, script in scripts.items() if "extends BookWidget" in script and f"<{widget}>" in text]
         found = dict.fromkeys(own, f"{name}.html") | found
     return found

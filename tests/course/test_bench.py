@@ -11,7 +11,7 @@ from tests.course.checkouts import fixture
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
 from tiny_llm_course.course.places import chapter_path
 from tiny_llm_course.course.registry import UsageError, load_course
-from tiny_llm_course.dev.book import listings
+from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
 from tiny_llm_course.measuring.benches import find, measurements
 from tiny_llm_course.paths import EMBEDDED_MODEL, ROOT
@@ -69,7 +69,7 @@ def in_form(columns):
 
 
 def test_the_page_shows_the_record():
-    page = listings.generated_parts(load_course())["1.6", "measured"]
+    page = present("1.6", "measured")
     recorded = json.loads(KNOWN["1.6"].record.read_text(encoding="utf-8"))
     assert page.count("\n| ") == len(recorded["rows"]) + 2, "a head and the line under it"
     assert f"MLX {recorded['machine']['mlx']} on the {recorded['machine']['device']}" in page

@@ -15,7 +15,7 @@ from tiny_llm_course.commands.cli import cli
 from tiny_llm_course.course import places
 from tiny_llm_course.course.nouns import Day
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book import heads, listings, parts
+from tiny_llm_course.dev.book import current, heads, parts
 from tiny_llm_course.dev.book.mdbook import build_book
 from tiny_llm_course.paths import BOOK, ROOT
 
@@ -163,7 +163,7 @@ def test_hints_and_names_are_read_as_they_are_typed(day: Day, html: dict[Path, H
 
 
 def test_generated_files_are_current() -> None:
-    assert not listings.differences()
+    assert not current.differences()
 
 
 @pytest.mark.parametrize("page", sorted(SOURCE.rglob("*.md")), ids=page_id)

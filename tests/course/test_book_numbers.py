@@ -13,7 +13,7 @@ from itertools import pairwise
 import mlx.core as mx
 import numpy as np
 import pytest
-from book.generate.week1 import checks, day6, heads, model
+from book.generate.week1 import day6, dayC, engine, heads
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.growing import Count, counted
@@ -77,7 +77,7 @@ def draws() -> int:
 
 def grown(step: str) -> Count:
     """What the check of the open task's chapter stops at one of its steps."""
-    return counted(load_course().open_task(1), checks.STEPS[step])
+    return counted(load_course().open_task(1), dayC.STEPS[step])
 
 
 def kernels_in(step: str) -> Count:
@@ -135,7 +135,7 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
         "model.md",
         "the one furthest from 0 grows from 0.97 to 3.03",
         lambda: (
-            [round(float(abs(heads.streams_of(heads.SENTENCE)[i][-1, : model.COLUMNS]).max()), 2) for i in (1, 6)]
+            [round(float(abs(heads.streams_of(heads.SENTENCE)[i][-1, : engine.COLUMNS]).max()), 2) for i in (1, 6)]
             == [0.97, 3.03]
         ),
     ),

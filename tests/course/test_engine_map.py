@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tiny_llm_course.course.registry import Course, load_course
-from tiny_llm_course.dev.book.engine import Part, engine, engine_maps
+from tiny_llm_course.dev.book.engine import Part, engine, map_parts
 from tiny_llm_course.dev.book.model import Facts, Sentence, Shown, model_page
 from tiny_llm_course.paths import ROOT
 
@@ -52,6 +52,13 @@ def course(tmp_path: Path) -> Course:
     return load(tmp_path, WEEKS)
 
 
+def maps_of(course: Course) -> dict[str, str]:
+    """The maps of all days and weeks that have one, by name."""
+    maps = {day.name: map_parts(course, day.week, day) for day in course.days()}
+    maps |= {str(week.number): map_parts(course, week.number) for week in course.weeks}
+    return {name: parts["map"] for name, parts in maps.items() if parts}
+
+
 def paths(boxes: list[Part]) -> list[str]:
     return [part.path for box in boxes for part in box]
 
@@ -74,9 +81,9 @@ def test_boxes_stand_in_their_frames_in_the_order_of_the_data(course: Course) ->
 
 
 def test_a_day_s_map_opens_the_frames_of_its_boxes_and_lights_them(course: Course) -> None:
-    maps = engine_maps(course)
-    assert maps.keys() == {(name, "map") for name in ("1.1", "1.2", "1", "2.1", "2")}
-    assert links(maps["1.1", "map"]) == {
+    maps = maps_of(course)
+    assert maps.keys() == {"1.1", "1.2", "1", "2.1", "2"}
+    assert links(maps["1.1"]) == {
         "embedding": ("day2.md#task-1-2-2", 'class="later"'),
         "layers": ("day2.md#task-1-2-2", 'class="later"'),
         "attention": ("day1.md#task-1-1-2", 'aria-current="page"'),
@@ -84,23 +91,23 @@ def test_a_day_s_map_opens_the_frames_of_its_boxes_and_lights_them(course: Cours
         "softmax": ("day1.md#task-1-1-1", 'aria-current="page"'),
         "text": ("day2.md#task-1-2-1", 'class="later"'),
     }
-    assert "✓ softmax" in maps["1.2", "map"]
+    assert "✓ softmax" in maps["1.2"]
 
 
 def test_a_new_week_s_box_leads_to_its_own_chapter(course: Course) -> None:
     """And the week before knows nothing of it."""
-    maps = engine_maps(course)
-    today = links(maps["2.1", "map"])
+    maps = maps_of(course)
+    today = links(maps["2.1"])
     assert today["KV cache"] == ("day1.md#task-2-1-1", 'aria-current="page"')
     assert today["scheduler"] == ("day1.md#task-2-1-1", 'aria-current="page"')
     assert today["RoPE"] == ("../week1/day2.md#task-1-2-1", 'class="done"')
-    assert "KV cache" not in maps["1", "map"] + maps["1.2", "map"]
-    assert links(maps["2", "map"])["KV cache"] == ("day1.md#task-2-1-1", "")
+    assert "KV cache" not in maps["1"] + maps["1.2"]
+    assert links(maps["2"])["KV cache"] == ("day1.md#task-2-1-1", "")
 
 
 def test_a_frame_without_a_box_of_today_is_closed(tmp_path: Path) -> None:
     weeks = {1: WEEKS[1] | {"1.3.1": '["sampler before text"]'}}
-    assert links(engine_maps(load(tmp_path, weeks))["1.3", "map"]).keys() == {"embedding", "layers", "sampler", "text"}
+    assert links(maps_of(load(tmp_path, weeks))["1.3"]).keys() == {"embedding", "layers", "sampler", "text"}
 
 
 @pytest.mark.parametrize(
@@ -143,12 +150,12 @@ def test_the_page_of_the_whole_model_has_every_box(course: Course) -> None:
 
 def test_every_chapter_that_has_a_map_shows_it() -> None:
     """And every page of a week that has one."""
-    for file, part in engine_maps(load_course()):
-        course = load_course()
+    course = load_course()
+    for file in maps_of(course):
         week, _, day = file.partition(".")
         own = (
             course.day(int(week), int(day)).chapter if day else str(Path(course.week(int(week)).days[0].chapter).parent)
         )
         page = ROOT / "book" / "src" / own
         text = (page if day else page / "overview.md").read_text(encoding="utf-8")
-        assert f"generated/{file}.md:{part}}}}}" in text, f"{own} does not show {file}.md:{part}"
+        assert f"generated/{file}.md:map}}}}" in text, f"{own} does not show {file}.md:map"

@@ -1,24 +1,30 @@
-"""Day 1's pictures: one head of the embedded model, large, and all of them, small."""
+"""Day 1's pictures: one head of the embedded model, step by step, large and small, and how heads hang together."""
 
 import numpy as np
-from book.generate.week1.heads import PLACES, SENTENCE, SHOWN, example, habits, heads_of, is_here
+from book.generate.week1.heads import PLACES, SENTENCE, SHOWN, example, habits, heads_of
 from tests.week1.formulas import causal64
 
-from tiny_llm_course.course.registry import Course
-from tiny_llm_course.dev.book.drawing import TIMES, Canvas, matrix, squares, strips
-from tiny_llm_course.dev.book.html import element, number
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.drawing import TIMES, Boxes, Canvas, flow, matrix, squares, strips
+from tiny_llm_course.dev.book.html import element, number, table
+from tiny_llm_course.dev.book.parts import Parts
 
 TOKENS = SENTENCE.split()
 FUTURE = causal64(len(TOKENS), len(TOKENS)) < 0
 DOG = TOKENS.index("dog")
 
 
-def generated_parts(course: Course) -> Parts:
-    """The pictures. Without the model, those that are there stay."""
-    drawn = {"weights": weights, "products": products, "carries": carries, "head-atlas": atlas}
-    drawn |= {"habit-before": lambda: habit(1), "habit-two": lambda: habit(2)}
-    return {("1.1", name): draw() if is_here() else present("1.1", name) for name, draw in drawn.items()}
+def generated_parts() -> Parts:
+    """The pictures, two numbers of the text, and the widget."""
+    return {
+        "weights": weights(),
+        "products": products(),
+        "carries": carries(),
+        "head-atlas": atlas(),
+        "habit-before": habit(1),
+        "habit-two": habit(2),
+        "heads": heads(),
+        "attention-stepper": attention_stepper(),
+    }
 
 
 def habit(place: int) -> str:
@@ -100,6 +106,40 @@ def atlas() -> str:
         ],
     }
     return element("head-atlas", data, still.rstrip("\n"))
+
+
+def heads() -> str:
+    """Multi-head attention, from E to E."""
+    kinds, lengths = ("query", "key", "value"), ("L", "S", "S")
+    boxes: Boxes = {
+        "attention": ("attention, in each head\nN x H x L x D", "weights"),
+        "join": "join\nN x L x (H·D)",
+        "out": "output\nN x L x E",
+    }
+    arrows: list[tuple[str, ...]] = [("attention", "join"), ("join", "out", "wo")]
+    for kind, length in zip(kinds, lengths, strict=True):
+        boxes[kind] = (f"{kind}\nN x {length} x E", kind)
+        boxes[f"{kind}-2"] = (f"project\nN x {length} x (H·D)", kind)
+        boxes[f"{kind}-3"] = (f"split\nN x H x {length} x D", kind)
+        arrows += [(kind, f"{kind}-2", f"w{kind[0]}"), (f"{kind}-2", f"{kind}-3"), (f"{kind}-3", "attention")]
+    rows = [list(kinds), [f"{kind}-2" for kind in kinds], [f"{kind}-3" for kind in kinds]]
+    canvas = Canvas()
+    flow(canvas, [*rows, ["attention"] * 3, ["", "join", ""], ["", "out", ""]], boxes, arrows)
+    about = (
+        "Query, key and value are each projected, by wq, wk and wv, and split into H heads. Attention runs in each "
+        "head; the heads are joined again and projected by wo."
+    )
+    return canvas.figure("heads-1-1", "Multi-head attention, from the tokens' vectors to the output", about)
+
+
+def attention_stepper() -> str:
+    """Row `dog`, step by step: the head of `heads.example`."""
+    found = example()
+    steps = {"scores": found.products, "scaled by 1 / √64": found.scores, "softmax": found.weights}
+    rows = [[name, *map(number, step[DOG])] for name, step in steps.items()]
+    caption = "Attention of the query “dog”, step by step. The mask forbids it nothing: no token comes later."
+    data = {"tokens": TOKENS, **{name: getattr(found, name).tolist() for name in ("query", "key", "value", "products")}}
+    return element("attention-stepper", data, table(caption, ["step", *TOKENS], rows))
 
 
 def _rows(numbers: np.ndarray, digits: int, hidden: np.ndarray | None = None) -> str:

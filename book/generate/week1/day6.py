@@ -1,18 +1,18 @@
-"""Day 6's two pictures to step through: pairs that are joined, and bytes that become characters.
+"""Day 6's pictures: from a text to ids; pairs that are joined; bytes that become characters.
 
-Both are computed by the solution and its small tokenizer; the widget only shows them.
+They are computed by the solution and its small tokenizer; the widget only shows its steps.
 """
 
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Boxes, Canvas, flow
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import TESTS
-from tiny_llm_course.programs.packages import load_solution
 
+WORD = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}blue"
 WORDS, TEXTS = (
     (" blue", "dog", " dogs", "ThatThat"),
     ("a \N{DOG} \N{LATIN SMALL LETTER E WITH ACUTE}!", "日本", "\N{DOG}\N{DOG}"),
@@ -21,14 +21,15 @@ WORDS, TEXTS = (
 Step = dict[str, Any]
 
 
-def generated_parts(course: Course) -> Parts:
-    """A part for each."""
-    load_solution()
-    merges = [{"name": repr(word), "steps": list(merge_steps(word))} for word in WORDS]
+def generated_parts() -> Parts:
+    """The two widgets and the pictures."""
+    merging = [{"name": repr(word), "steps": list(merge_steps(word))} for word in WORDS]
     streams = [{"name": text, "steps": list(stream_steps(text))} for text in TEXTS]
     return {
-        ("1.6", "merge-steps"): _widget("Pairs that are joined, step by step", "Word", merges),
-        ("1.6", "stream-steps"): _widget("Bytes that become characters", "Text", streams),
+        "merge-steps": _widget("Pairs that are joined, step by step", "Word", merging),
+        "stream-steps": _widget("Bytes that become characters", "Text", streams),
+        "merges": merges(),
+        "steps": steps(),
     }
 
 
@@ -86,3 +87,64 @@ def _box(text: str, under: str = "") -> dict[str, Any]:
 
 def _bytes(values: bytes) -> str:
     return " ".join(map(str, values))
+
+
+def merges() -> str:
+    """How a word's letters become one token: each row is the word, one pair joined since the row above."""
+    from tiny_llm_solution.tokenizer import ByteLevelBPE
+
+    ranks = ByteLevelBPE.from_file(TESTS / "week1" / "tokenizer.json").ranks
+    pieces, rows, joined = list(WORD), [list(WORD)], []
+    while pairs := [pair for pair in pairwise(pieces) if pair in ranks]:
+        best = min(pairs, key=ranks.__getitem__)
+        at = list(pairwise(pieces)).index(best)
+        pieces[at : at + 2] = ["".join(best)]
+        rows.append(list(pieces))
+        joined.append((best, ranks[best]))
+    boxes: dict[str, str] = {}
+    grid: list[list[str]] = []
+    arrows: list[tuple[str, str]] = []
+    for i, row in enumerate(rows):
+        places = [f"{i}-{j}" for j, piece in enumerate(row) for _ in piece]
+        boxes |= {f"{i}-{j}": piece for j, piece in enumerate(row)}
+        arrows += [(above, below) for above, below in dict.fromkeys(zip(grid[-1], places, strict=True))] if grid else []
+        grid.append(places)
+    canvas = Canvas()
+    flow(canvas, grid, boxes, arrows, gap=26)
+    said = ", then ".join(f"{a} and {b}, rank {rank}" for (a, b), rank in joined)
+    title = f"How the letters of {WORD} become one token"
+    caption = f"Ġ is the space before the word. The pair with the lowest number, its rank, is joined first: {said}."
+    return canvas.figure("merges-1-6", title, f"{' '.join(rows[0])}: {said}.", caption)
+
+
+def steps() -> str:
+    """From a text to ids, by day 6's small tokenizer."""
+    from tiny_llm_solution.tokenizer import ByteLevelBPE
+
+    special, words = "<|im_start|>", ("That", " is")
+    ids = ByteLevelBPE.from_file(TESTS / "week1" / "tokenizer.json").encode(special + "".join(words))
+    boxes: Boxes = {
+        "text": f"text\n{special}{''.join(words)}",
+        "special": f"special token\n{special}",
+        "plain": f"normal form\n{''.join(words)}",
+        "id": f"id\n{ids[0]}",
+    }
+    arrows: list[tuple[str, ...]] = [("text", "special"), ("text", "plain"), ("special", "id")]
+    for i, word in enumerate(words):
+        boxes[f"word{i}"] = f"word\n{word.replace(' ', chr(0x2423))}"
+        boxes[f"bytes{i}"] = f"bytes\n{' '.join(map(str, word.encode()))}"
+        boxes[f"id{i}"] = f"id\n{ids[i + 1]}"
+        arrows += [("plain", f"word{i}"), (f"word{i}", f"bytes{i}"), (f"bytes{i}", f"id{i}", "join")]
+    grid = [
+        ["text"] * 3,
+        ["special", "plain", "plain"],
+        ["", "word0", "word1"],
+        ["", "bytes0", "bytes1"],
+        ["id", "id0", "id1"],
+    ]
+    canvas = Canvas()
+    flow(canvas, grid, boxes, arrows)
+    about = (
+        "Special tokens are cut out; the rest is brought to its normal form, cut into words, written as bytes, joined."
+    )
+    return canvas.figure("steps-1-6", "From a text to ids", about)

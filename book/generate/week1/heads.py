@@ -10,8 +10,6 @@ import numpy as np
 from tests.week1.formulas import causal64, linear64, rms_norm64, rope64, softmax64
 from tests.week1.reference_model import ReferenceModel, block64, embedded_model
 
-from tiny_llm_course.course.registry import Course
-from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL
 from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.rounding import Array64, to_float64
@@ -52,16 +50,6 @@ class Heads(NamedTuple):
     value: Array64  # H x L x D
     scores: Array64  # H x L x L, over the root of D, before the mask
     weights: Array64  # H x L x L
-
-
-def generated_parts(course: Course) -> Parts:
-    """None: other scripts of this folder draw what is recorded here."""
-    return {}
-
-
-def is_here() -> bool:
-    """Whether the model can be asked."""
-    return (EMBEDDED_MODEL / "model.safetensors").exists()
 
 
 @functools.cache

@@ -1,32 +1,20 @@
-"""Day 1's picture, what is computed for each new token, and what the page of the whole model says of the cache."""
+"""Day 1's picture, what is computed for each new token."""
 
 import numpy as np
-from book.generate.week1.heads import SENTENCE, example, is_here, model, tokens_of
+from book.generate.week1.heads import SENTENCE, example
 from tests.week1.formulas import causal64
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, squares
 from tiny_llm_course.dev.book.drawing.canvas import SMALL
-from tiny_llm_course.dev.book.model import Facts
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.parts import Parts
 
 TOKENS = SENTENCE.split()
 CELL, GAP = 13.0, 9.0  # pixels
 
 
-def generated_parts(course: Course) -> Parts:
-    """The picture. Without the model, the one that is there stays."""
-    return {("2.1", "anew"): anew() if is_here() else present("2.1", "anew")}
-
-
-def engine_facts() -> dict[str, Facts]:
-    """What is in the cache's box; nothing without the model."""
-    if not is_here():
-        return {}
-    config, length = model().config, len(tokens_of(SENTENCE))
-    shape = f"H_kv x L x D = {config['num_key_value_heads']} x {length} x {config['head_dim']}, keys and values each"
-    about = "The keys, turned, and the values of all tokens so far: what later tokens need of these."
-    return {"layers/attention/KV cache": Facts(about, shape)}
+def generated_parts() -> Parts:
+    """The picture."""
+    return {"anew": anew()}
 
 
 def anew() -> str:

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, bars
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.dev.book.rooflines import TITLE, about, canvas_of
@@ -19,13 +18,13 @@ BOXES = ROOT / "benches" / "decode_boxes.json"  # benches/decode_boxes.py
 WIDTH = 80  # of the terminal in which `bench engine` is shown
 
 
-def generated_parts(course: Course) -> Parts:
+def generated_parts() -> Parts:
     """A part for each record."""
     engine, boxes = _read(ENGINE), _read(BOXES)
     return {
-        ("2.2", "roofline"): _roofline(engine),
-        ("2.2", "engine"): _session(engine),
-        ("2.2", "boxes"): _boxes(boxes),
+        "roofline": _roofline(engine),
+        "engine": _session(engine),
+        "boxes": _boxes(boxes),
     }
 
 

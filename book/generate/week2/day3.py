@@ -2,22 +2,20 @@
 
 import mlx.core as mx
 import numpy as np
-from book.generate.week1.heads import is_here, model
+from book.generate.week1.heads import model
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas
 from tiny_llm_course.dev.book.drawing.canvas import SMALL
-from tiny_llm_course.dev.book.parts import Parts, present
-from tiny_llm_course.programs.packages import load_solution
+from tiny_llm_course.dev.book.parts import Parts
 
 NAME = "model.layers.0.mlp.down_proj.weight"
 WIDTH, TALL = 300.0, 62.0  # pixels of a panel
 LEFT = 58.0
 
 
-def generated_parts(course: Course) -> Parts:
-    """The picture. Without the model, the one that is there stays."""
-    return {("2.3", "levels"): levels() if is_here() else present("2.3", "levels")}
+def generated_parts() -> Parts:
+    """The picture."""
+    return {"levels": levels()}
 
 
 def group() -> mx.array:
@@ -27,7 +25,6 @@ def group() -> mx.array:
 
 def quantized_twice() -> dict[str, tuple[float, float, np.ndarray, np.ndarray]]:
     """By min and max, and with the least error: the scale, the bias, all 16 levels, and what the weights become."""
-    load_solution()
     from tiny_llm_solution.quantized.affine import dequantize, quantize
     from tiny_llm_solution.quantized.least_error import quantize_with_least_error
 

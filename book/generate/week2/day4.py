@@ -1,14 +1,12 @@
 """Day 4's picture: a register of packed words, the digit that a shift and a mask leave of each, and the x it meets."""
 
 import mlx.core as mx
-from book.generate.week1.heads import is_here, model
+from book.generate.week1.heads import model
 from book.generate.week2.day3 import NAME
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
-from tiny_llm_course.dev.book.parts import Parts, present
-from tiny_llm_course.programs.packages import load_solution
+from tiny_llm_course.dev.book.parts import Parts
 
 LANES = DIGITS = 8
 SHOWN = 1  # the digit that is brought down
@@ -16,14 +14,13 @@ LEFT, CELL, ROW = 52.0, 19.0, 21.0  # pixels
 GAP = 56.0
 
 
-def generated_parts(course: Course) -> Parts:
-    """The picture. Without the model, the one that is there stays."""
-    return {("2.4", "register"): register() if is_here() else present("2.4", "register")}
+def generated_parts() -> Parts:
+    """The picture."""
+    return {"register": register()}
 
 
 def words() -> list[int]:
     """The first words of row 0 of day 3's matrix, by min and max: as many as a register of 8 lanes holds."""
-    load_solution()
     from tiny_llm_solution.quantized.affine import quantize
 
     packed, _, _ = quantize(model().weights[NAME][:1].astype(mx.float32))

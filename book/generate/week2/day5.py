@@ -1,12 +1,11 @@
 """Day 5's pictures: the lines of memory that a SIMD-group touches, and the way of a row's squares to one sum."""
 
 import numpy as np
-from book.generate.week1.heads import SENTENCE, SHOWN, is_here, model, streams_of
+from book.generate.week1.heads import SENTENCE, SHOWN, model, streams_of
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.parts import Parts
 
 LANES = 32  # threads of a SIMD-group
 LINE = 16  # float32 numbers in 64 bytes
@@ -16,9 +15,9 @@ CELL, GAP = 10.5, 26.0  # pixels
 WIDTH, LEVEL = 352.0, 26.0
 
 
-def generated_parts(course: Course) -> Parts:
-    """The pictures. Without the model, the one of its numbers stays as it is."""
-    return {("2.5", "touched"): touched(), ("2.5", "tree"): tree() if is_here() else present("2.5", "tree")}
+def generated_parts() -> Parts:
+    """The pictures."""
+    return {"touched": touched(), "tree": tree()}
 
 
 def touched() -> str:

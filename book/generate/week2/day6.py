@@ -2,15 +2,13 @@
 
 import mlx.core as mx
 import numpy as np
-from book.generate.week1.heads import SENTENCE, SENTENCES, heads_of, is_here, model, streams_of
+from book.generate.week1.heads import SENTENCE, SENTENCES, heads_of, model, streams_of
 from book.generate.week2.day3 import NAME
 from tests.week1.formulas import linear64, rms_norm64, silu64
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, squares, strips
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
-from tiny_llm_course.dev.book.parts import Parts, present
-from tiny_llm_course.programs.packages import load_solution
+from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.rounding import Array64, to_float64
 
 DIGITS = 8
@@ -20,16 +18,13 @@ LANE = 4  # of the thread that the picture of a tile follows
 LEFT, CELL, TILE_CELL, EIGHT_CELL = 20.0, 10.4, 5.2, 9.0  # pixels
 
 
-def generated_parts(course: Course) -> Parts:
-    """The pictures. Without the model, those that are there stay."""
-    drawn = {"lanes": lanes, "tile": tile, "eights": eights, "parts": parts}
-    here = is_here()
-    return {("2.6", name): draw() if here else present("2.6", name) for name, draw in drawn.items()}
+def generated_parts() -> Parts:
+    """The pictures."""
+    return {"lanes": lanes(), "tile": tile(), "eights": eights(), "parts": parts()}
 
 
 def packed() -> tuple[Array64, Array64, Array64, list[int]]:
     """Day 3's matrix by min and max: q, scales and biases for each weight, all O x I, and the first words."""
-    load_solution()
     from tiny_llm_solution.quantized.affine import quantize
 
     words, scales, biases = quantize(model().weights[NAME].astype(mx.float32))

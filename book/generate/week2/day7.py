@@ -1,12 +1,11 @@
 """Day 7's pictures: a largest score that moves while blocks come, and the blocks of a table that is never there."""
 
 import numpy as np
-from book.generate.week1.heads import SENTENCE, SENTENCES, SHOWN, example, heads_of, is_here
+from book.generate.week1.heads import SENTENCE, SENTENCES, SHOWN, example, heads_of
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.parts import Parts
 
 TOKENS = SENTENCE.split()
 BLOCKS = ((0, 2), (2, 4), (4, 5))  # of the example's keys
@@ -14,12 +13,11 @@ LONGER, SIZE = SENTENCES[2], 4  # of the second picture
 CELL, SMALL_CELL = 40.0, 20.0  # pixels
 
 
-def generated_parts(course: Course) -> Parts:
-    """The pictures. Without the model, those that are there stay."""
-    here = is_here()
+def generated_parts() -> Parts:
+    """The pictures."""
     return {
-        ("2.7", "running"): running() if here else present("2.7", "running"),
-        ("2.7", "blocks"): blocks() if here else present("2.7", "blocks"),
+        "running": running(),
+        "blocks": blocks(),
     }
 
 

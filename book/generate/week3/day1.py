@@ -5,14 +5,12 @@ import textwrap
 from typing import Any
 
 import mlx.core as mx
-from book.generate.week1.heads import is_here
 
-from tiny_llm_course.course.registry import Course, load_course
+from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.broken import lines_that_differ
 from tiny_llm_course.dev.book.drawing import Canvas
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
-from tiny_llm_course.dev.book.parts import Parts, present
-from tiny_llm_course.programs.packages import load_solution
+from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.embedded import embedded_checkpoint
 from tiny_llm_course.testkit.variants import load_variants
 
@@ -22,13 +20,12 @@ BROKEN = "3.1.1", "one-request-s-cache"
 BEGUN, WRITTEN = ("Once upon a time", "Tom and Sam went to the park. They"), 20
 
 
-def generated_parts(course: Course) -> Parts:
-    """The traces, and what a mistake does to two texts. Without the model, the texts that are there stay."""
-    load_solution()
+def generated_parts() -> Parts:
+    """The traces, and what a mistake does to two texts."""
     return {
-        ("3.1", "trace"): trace(),
-        ("3.1", "mixed"): mixed() if is_here() else present("3.1", "mixed"),
-        ("3.1", "mixed-lines"): lines_that_differ(load_course().task(BROKEN[0]), BROKEN[1]),
+        "trace": trace(),
+        "mixed": mixed(),
+        "mixed-lines": lines_that_differ(load_course().task(BROKEN[0]), BROKEN[1]),
     }
 
 

@@ -6,11 +6,9 @@ from typing import Any
 
 import mlx.core as mx
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
 from tiny_llm_course.dev.book.parts import Parts
-from tiny_llm_course.programs.packages import load_solution
 
 SENTENCE, TOKENS, WRITERS = 5, 12, 3  # tokens of "That is a blue dog", and of what follows it
 LONG, WRITES, COMES = 24, 3, 4  # the long prompt, what it writes, and the step before which it comes
@@ -19,10 +17,9 @@ LEFT, RIGHT, ROW = 40.0, 366.0, 20.0  # pixels
 LETTERS = "ABC"
 
 
-def generated_parts(course: Course) -> Parts:
+def generated_parts() -> Parts:
     """The picture and the table."""
-    load_solution()
-    return {("3.2", "trace"): trace(), ("3.2", "traded"): traded()}
+    return {"trace": trace(), "traded": traded()}
 
 
 def run_of(budget: int) -> tuple[list[Any], list[Any]]:

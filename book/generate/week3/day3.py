@@ -4,11 +4,9 @@ from typing import Any
 
 import mlx.core as mx
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
 from tiny_llm_course.dev.book.parts import Parts
-from tiny_llm_course.programs.packages import load_solution
 
 TEXTS = ("That is a blue dog", "Once upon a time there was", "The cat sat")
 NEW = (9, 11, 8)  # tokens that each writes
@@ -19,10 +17,9 @@ LOOKS = ("line series-0", "line", "line series-1")  # of each request's pages
 ROW, CELL = 20.0, 62.0  # pixels
 
 
-def generated_parts(course: Course) -> Parts:
+def generated_parts() -> Parts:
     """Both pictures."""
-    load_solution()
-    return {("3.3", "pool"): pool(), ("3.3", "timeline"): timeline()}
+    return {"pool": pool(), "timeline": timeline()}
 
 
 def run() -> tuple[list[Any], list[Any], list[dict[str, list[int]]], list[list[int]]]:

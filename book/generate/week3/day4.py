@@ -1,13 +1,12 @@
 """Day 4's picture: a query that finds its keys in a pool through a block table."""
 
 import numpy as np
-from book.generate.week1.heads import SENTENCE, SENTENCES, example, is_here
+from book.generate.week1.heads import SENTENCE, SENTENCES, example
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT
 from tiny_llm_course.dev.book.drawing.grids import Array
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.parts import Parts
 
 TOKENS, OTHERS = SENTENCE.split(), SENTENCES[2].split()[:7]
 PAGE, PAGES = 2, 8
@@ -16,9 +15,9 @@ CELL, HEIGHT, SLOT = 22.0, 30.0, 86.0  # pixels
 NUMBERS, TURNS, POOL = 56.0, 84.0, 178.0  # how far right the table's numbers, the arrows' bends and the pool begin
 
 
-def generated_parts(course: Course) -> Parts:
-    """The picture. Without the model, the one that is there stays."""
-    return {("3.4", "table"): table() if is_here() else present("3.4", "table")}
+def generated_parts() -> Parts:
+    """The picture."""
+    return {"table": table()}
 
 
 def table() -> str:

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, flow
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
 from tiny_llm_course.dev.book.parts import Parts
-from tiny_llm_course.programs.packages import load_solution
 
 PAGE = 2  # tokens, in the pictures of the tree
 # In turn: what is read and kept, "+", and what is only found, "?"; each word is a token.
@@ -22,14 +20,13 @@ SYSTEM, QUESTION, ANSWER, CHAT_PAGE = 48, 10, 12, 16  # tokens, in the picture o
 WIDTH, BAR = 275.0, 16.0  # pixels
 
 
-def generated_parts(course: Course) -> Parts:
+def generated_parts() -> Parts:
     """Both are traces of the solution."""
-    return {("3.5", "tree"): tree(), ("3.5", "chats"): chats()}
+    return {"tree": tree(), "chats": chats()}
 
 
 def tree() -> str:
     """The tree after each text, and after an eviction."""
-    load_solution()
     from tiny_llm_solution.paged.pool import PagePool
     from tiny_llm_solution.prefix.eviction import evict
     from tiny_llm_solution.prefix.tree import RadixTree
@@ -99,7 +96,6 @@ def _deep(edge: Any) -> int:
 
 def chats() -> str:
     """Three chats of two turns each, in turn: of each prompt, what is found and what is read."""
-    load_solution()
     from tiny_llm_solution.prefix.memory import PrefixMemory
     from tiny_llm_solution.serving.request import Request
 

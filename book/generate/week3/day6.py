@@ -4,18 +4,16 @@ from html import escape
 
 import mlx.core as mx
 import numpy as np
-from book.generate.week1.heads import SENTENCE, is_here, model, tokens_of
+from book.generate.week1.heads import SENTENCE, model, tokens_of
 from tests.week1.formulas import softmax64
 from tests.week1.reference_model import ReferenceModel, model64
 from tests.week3.formulas_day6 import accept64
 
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, bars, lines
 from tiny_llm_course.dev.book.drawing.canvas import FONT
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
-from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.rounding import Array64
 
 # Drawn once by the draft model at temperature 1, and the numbers that judge it: one for each token, and one more, which
@@ -26,16 +24,12 @@ SHOWN = 6  # tokens in the bars
 RATES, COUNTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9), (2, 4, 8)
 
 
-def generated_parts(course: Course) -> Parts:
-    """The pictures and the table. Without the models, those that are there stay."""
-    found = {("3.6", "lengths"): lengths()}
-    names = ("judged", "residual")
-    here = is_here() and (MODELS / "tiny-qwen3-draft" / "model.safetensors").exists()
-    texts = _of_the_models() if here else {name: present("3.6", name) for name in names}
-    return {**{("3.6", name): texts[name] for name in names}, **found}
+def generated_parts() -> Parts:
+    """The pictures and the table."""
+    return _of_the_models() | {"lengths": lengths()}
 
 
-def _of_the_models() -> dict[str, str]:
+def _of_the_models() -> Parts:
     prompt, whole = tokens_of(SENTENCE), tokens_of(SENTENCE + DRAFT)
     drafted = whole[len(prompt) :]
     checkpoint = load_checkpoint(MODELS / "tiny-qwen3-draft", mx.float32)
@@ -95,7 +89,6 @@ def lengths() -> str:
 
 def _plain(token: int) -> str:
     """A token as a name in a figure: a space is shown, and so is the end of a line."""
-    load_solution()
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
     text: str = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json").decode([token])

@@ -6,11 +6,10 @@ from typing import Any
 from tests.week3.engine_room import Room, asked
 from tests.week3.virtual_time import now, play
 
-from tiny_llm_course.course.registry import Course
+from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.drawing import Canvas
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
 from tiny_llm_course.dev.book.parts import Parts
-from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.variants import load_variants
 
 LEFT, SECOND, ROW = 22.0, 38.0, 58.0  # pixels
@@ -19,14 +18,9 @@ SLOTS = 2
 CALLERS = {"A": (0.0, 0, 6), "B": (0.4, 2, 3), "C": (1.5, 0, 3)}
 
 
-def generated_parts(course: Course) -> Parts:
+def generated_parts() -> Parts:
     """The picture, its numbers, and the table of "Break it"."""
-    load_solution()
-    return {
-        ("3.7", "way"): way(),
-        ("3.7", "times"): times(),
-        ("3.7", "broken"): broken(course),
-    }
+    return {"way": way(), "times": times(), "broken": broken()}
 
 
 def traced() -> tuple[dict[str, list[float]], dict[str, float], float]:
@@ -112,11 +106,11 @@ def times() -> str:
     return "\n".join(lines) + "\n"
 
 
-def broken(course: Course) -> str:
+def broken() -> str:
     """What a scheduler computes for callers that have gone, by the solution and with a known mistake in it."""
     from tiny_llm_solution.server.loop import EngineLoop
 
-    known = load_variants(course.task("3.7.1"))
+    known = load_variants(load_course().task("3.7.1"))
     mistake = next(each for each in known.wrong_programs if each.name == "goes-on-for-nobody")
     lines = [
         "| Loop | tokens for those who read | tokens for nobody | the other caller waits until |",

@@ -1,13 +1,12 @@
 """Day 1's pictures: two masks and what they hide together, and attention from one text to another."""
 
 import numpy as np
-from book.generate.week1.heads import SENTENCE, example, is_here
+from book.generate.week1.heads import SENTENCE, example
 from tests.week4.formulas_day1 import masked64
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, flow, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.rounding import Array64
 
 TOKENS = SENTENCE.split()
@@ -15,11 +14,11 @@ PADDED = 2  # places in front of the second text
 CELL, GAP, LARGE = 20.0, 24.0, 32.0  # pixels
 
 
-def generated_parts(course: Course) -> Parts:
-    """The pictures. Without the model, the one that is drawn of it stays."""
+def generated_parts() -> Parts:
+    """The pictures."""
     return {
-        ("4.1", "masks"): masks() if is_here() else present("4.1", "masks"),
-        ("4.1", "crossing"): crossing(),
+        "masks": masks(),
+        "crossing": crossing(),
     }
 
 

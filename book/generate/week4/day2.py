@@ -1,14 +1,13 @@
 """Day 2's pictures: one token's fused vectors in both orders, and what dropout leaves of a row of weights."""
 
 import numpy as np
-from book.generate.week1.heads import SENTENCE, SHOWN, example, is_here, model, streams_of
+from book.generate.week1.heads import SENTENCE, SHOWN, example, model, streams_of
 from tests.week1.formulas import linear64, rms_norm64
 from tests.week4.formulas_day2 import places, stays64
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.rounding import Array64, to_float64
 
 TOKENS = SENTENCE.split()
@@ -18,12 +17,11 @@ RATE, CHANCES = 0.4, (1, 2, 3)  # of dropout, and the keys of three steps
 WEIGHT = 44.0  # pixels of a weight
 
 
-def generated_parts(course: Course) -> Parts:
-    """The pictures. Without the model, those that are there stay."""
-    here = is_here()
+def generated_parts() -> Parts:
+    """The pictures."""
     return {
-        ("4.2", "orders"): orders() if here else present("4.2", "orders"),
-        ("4.2", "dropped"): dropped() if here else present("4.2", "dropped"),
+        "orders": orders(),
+        "dropped": dropped(),
     }
 
 

@@ -1,23 +1,22 @@
 """Day 3's picture: one head's weights with all keys, and with a window and a sink."""
 
 import numpy as np
-from book.generate.week1.heads import SENTENCES, SHOWN, heads_of, is_here
+from book.generate.week1.heads import SENTENCES, SHOWN, heads_of
 from tests.week1.formulas import softmax64
 from tests.week4.formulas_day3 import window64
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.parts import Parts
 
 LONGER = SENTENCES[2]
 WINDOW, SINKS, BLOCK = 3, 1, 3
 CELL, GAP = 14.0, 24.0  # pixels
 
 
-def generated_parts(course: Course) -> Parts:
-    """The picture. Without the model, the one that is there stays."""
-    return {("4.3", "window"): window() if is_here() else present("4.3", "window")}
+def generated_parts() -> Parts:
+    """The picture."""
+    return {"window": window()}
 
 
 def window() -> str:

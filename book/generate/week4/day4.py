@@ -4,12 +4,11 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from book.generate.week1.heads import SENTENCE, SHOWN, is_here, model, streams_of
+from book.generate.week1.heads import SENTENCE, SHOWN, model, streams_of
 from tests.week1.formulas import linear64, rms_norm64, rope64
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, strips
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.testkit.rounding import Array64
 
@@ -26,12 +25,11 @@ class Vectors(NamedTuple):
     turned: Array64
 
 
-def generated_parts(course: Course) -> Parts:
-    """The pictures. Without the model, those that are there stay."""
-    here = is_here()
+def generated_parts() -> Parts:
+    """The pictures."""
     return {
-        ("4.4", "restored"): restored() if here else present("4.4", "restored"),
-        ("4.4", "shares"): shares() if here else present("4.4", "shares"),
+        "restored": restored(),
+        "shares": shares(),
     }
 
 

@@ -3,24 +3,22 @@
 import functools
 
 import numpy as np
-from book.generate.week1.heads import SENTENCE, SENTENCES, is_here, model, streams_of
+from book.generate.week1.heads import SENTENCE, SENTENCES, model, streams_of
 from tests.week1.formulas import qwen_attention64, rms_norm64
 from tests.week4.formulas_day5 import load64, route64
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, bars, matrix
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.rounding import Array64, to_float64
 
 LAYER, EXPERTS, TOP_K = 3, 8, 2
 
 
-def generated_parts(course: Course) -> Parts:
-    """The pictures. Without the model, those that are there stay."""
-    here = is_here()
+def generated_parts() -> Parts:
+    """The pictures."""
     return {
-        ("4.5", "chosen"): chosen() if here else present("4.5", "chosen"),
-        ("4.5", "load"): load() if here else present("4.5", "load"),
+        "chosen": chosen(),
+        "load": load(),
     }
 
 

@@ -6,17 +6,15 @@ import math
 from typing import Any
 
 import numpy as np
-from book.generate.week1.heads import SENTENCE, is_here, model, streams_of
+from book.generate.week1.heads import SENTENCE, model, streams_of
 from tests.week1.formulas import linear64, rms_norm64
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, lines, strips
 from tiny_llm_course.dev.book.drawing.canvas import FONT
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.measuring.clock import number
 from tiny_llm_course.measuring.machine import in_words
 from tiny_llm_course.paths import ROOT
-from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.rounding import to_float64
 
 RECORD = ROOT / "benches" / "weight_sharing.json"
@@ -26,20 +24,19 @@ CELL = 40.0  # pixels
 DRAWN = ("tied", "tied, 3 sets, sequence", "tied, 1 set", "tied, 3 layers")
 
 
-def generated_parts(course: Course) -> Parts:
-    """The pictures. Without the model, the one that needs it stays as it is."""
+def generated_parts() -> Parts:
+    """The pictures."""
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     return {
-        ("4.6", "orders"): orders(),
-        ("4.6", "keys"): keys() if is_here() else present("4.6", "keys"),
-        ("4.6", "first-losses"): first_losses(found),
-        ("4.6", "trained"): trained(found),
+        "orders": orders(),
+        "keys": keys(),
+        "first-losses": first_losses(found),
+        "trained": trained(found),
     }
 
 
 def orders() -> str:
     """A row of layers for each order; a number is the set of weights that a layer uses."""
-    load_solution()
     from tiny_llm_solution.weight_sharing.owners import ORDERS, weight_owner
 
     canvas, told = Canvas(), []

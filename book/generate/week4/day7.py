@@ -4,24 +4,21 @@ import json
 
 import numpy as np
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.drawing import Canvas, lines
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL
-from tiny_llm_course.programs.packages import load_solution
 
 TRAINED, FACTOR = 512, 8  # tokens in a row of the training, as the model's card says; and eight times as many
 SHOWN = (0, 2, 4, 6, 8, 10, 12, 15, 18, 21, 24, 27, 31)  # pairs
 
 
-def generated_parts(course: Course) -> Parts:
+def generated_parts() -> Parts:
     """The picture."""
-    return {("4.7", "paces"): paces()}
+    return {"paces": paces()}
 
 
 def paces() -> str:
     """Each pair's pace, as a share of its pace in training."""
-    load_solution()
     from tiny_llm_solution.long_context.interpolation import linear_frequencies
     from tiny_llm_solution.long_context.ntk import ntk_frequencies
     from tiny_llm_solution.long_context.yarn import yarn_frequencies

@@ -62,19 +62,22 @@ def dev_stubs(check: bool) -> int:
 
 
 @dev.command("book")
-def dev_book() -> int:
+@click.option("--fresh", is_flag=True, help="Make all files again, also those of which no input has changed.")
+def dev_book(fresh: bool) -> int:
     """Make what the book holds of other files: signatures, hints, tables of tasks, pictures."""
-    from ..dev.book import listings
+    from ..dev.book import current
 
     make_importable()
     for script in sorted((BOOK / "figures").glob("*.py")):
         runpy.run_path(str(script), run_name="__main__")
     try:
-        changed = listings.write()
+        made = current.refresh(fresh)
     except (OSError, ValueError) as error:  # a file or a target is not there, or a quiz's known mistake
         raise UsageError(f"Nothing is changed: {error}") from error
+    changed = [name for name, has_changed in made.items() if has_changed]
     for name in changed:
-        say(f"book/src/generated/{name}: changed")
+        say(f"book/src/generated/{name}.md: changed")
+    say(f"{len(made)} generated files made again, {len(changed)} changed; the inputs of all others are the same.")
     return 0
 
 

@@ -17,7 +17,7 @@ from ..source.languages import language_of_target
 from ..source.package import differences
 from ..terminal.screen import say
 from . import kept, lacking, transcripts
-from .book import listings
+from .book import current
 from .book.quizzes import load_quiz
 from .planted import Claims, claims_of
 from .proof import Proof, prove_day
@@ -40,7 +40,7 @@ def main(days: Sequence[Day], as_json: bool, fresh: bool = False) -> int:
     with ProcessPoolExecutor(mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         longest_first = sorted(days, key=_size, reverse=True)
         checked = {day: pool.submit(_check_day, day, kept_ones.get(day)) for day in longest_first}
-        generated = _stub_problems() + _listing_problems()
+        generated = _stub_problems() + _listing_problems(days, fresh)
         for day in days:
             found, its_proofs, its_claims = checked[day].result()
             proofs += its_proofs
@@ -151,10 +151,10 @@ def _stub_problems() -> list[str]:
     return found
 
 
-def _listing_problems() -> list[str]:
-    """The generated parts of the book are what would be generated, and can be."""
+def _listing_problems(days: Sequence[Day], fresh: bool) -> list[str]:
+    """The generated parts of the book that the days show are what would be generated, and can be."""
     try:
-        return listings.differences()
+        return current.differences(None if len(days) == len(load_course().days()) else current.names_for(days), fresh)
     except (OSError, ValueError) as error:  # a file or a target is not there, or a quiz's known mistake
         return [f"book/src/generated cannot be made: {error}"]
 

@@ -4,8 +4,7 @@ import difflib
 import re
 import textwrap
 
-from ...course.nouns import Task
-from ...course.registry import load_course
+from ...course.nouns import Day, Task
 from ...programs.patched import source_of
 from ...testkit.variants import load_variants
 from ..transcripts import scenarios
@@ -15,13 +14,15 @@ BETWEEN = "@"  # where some lines are left out
 MISTAKE = re.compile(r"--mistake (\d+\.\d+\.\d+):(\S+)")
 
 
-def broken_parts() -> Parts:
-    """The lines that differ, for each mistake that a recorded command puts into the engine: parts of its task's day."""
-    parts: Parts = {}
-    for id, name in MISTAKE.findall("\n".join(line for scenario in scenarios() for line in scenario.typed)):
-        task = load_course().task(id)
-        parts[f"{task.week}.{task.day}", f"mistake-{task.number}-{name}"] = lines_that_differ(task, name)
-    return parts
+def broken_parts(day: Day) -> Parts:
+    """Show the lines that differ, for each mistake of the day that a recorded command puts into the engine."""
+    tasks = {task.id: task for task in day.tasks}
+    typed = "\n".join(line for scenario in scenarios() for line in scenario.typed)
+    return {
+        f"mistake-{tasks[id].number}-{name}": lines_that_differ(tasks[id], name)
+        for id, name in MISTAKE.findall(typed)
+        if id in tasks
+    }
 
 
 def lines_that_differ(task: Task, name: str) -> str:

@@ -55,17 +55,14 @@ def engine(tasks: Sequence[Task]) -> list[Part]:
     return whole.parts
 
 
-def engine_maps(course: Course) -> Parts:
-    """A map for each day that makes a part of the engine, and for its week one in which nothing is lit."""
-    maps: Parts = {}
-    for number, week in enumerate(course.weeks, 1):
-        days = [day for earlier in course.weeks[:number] for day in earlier.days]
-        boxes = engine([task for day in days for task in day.tasks])
-        making = [day for day in week.days if any(task.makes for task in day.tasks)]
-        maps |= {(day.name, "map"): _map(boxes, day.chapter, days, day) for day in making}
-        if making:
-            maps[str(week.number), "map"] = _map(boxes, week.days[0].chapter, days, None)
-    return maps
+def map_parts(course: Course, week: int, today: Day | None = None) -> Parts:
+    """Draw the `map` of a day that makes a part of the engine, or of a week with such a day; nothing is lit in that."""
+    own = course.week(week).days
+    if not any(task.makes for day in ([today] if today else own) for task in day.tasks):
+        return {}
+    days = [day for day in course.days() if day.week <= week]
+    boxes = engine([task for day in days for task in day.tasks])
+    return {"map": _map(boxes, (today or own[0]).chapter, days, today)}
 
 
 def link(part: Part, days: dict[tuple[int, int], Day], page: str) -> tuple[str, str]:

@@ -34,8 +34,7 @@ def grown(task: Task, steps: Mapping[str, str]) -> Parts:
         name: present(day, name) if missing(task.requires) else f"**{counted(task, text)}.**\n"
         for name, text in ((f"{step}-count", text) for step, text in steps.items())
     }
-    code = {name: f"```python\n{text}```\n" for name, text in steps.items()}
-    return {(day, name): text for name, text in (code | counts).items()}
+    return {name: f"```python\n{text}```\n" for name, text in steps.items()} | counts
 
 
 def counted(task: Task, text: str) -> Count:

@@ -7,8 +7,8 @@ from .parts import Parts
 
 
 def legend_parts() -> Parts:
-    """Parts of the course: `roles`, a table, and `squares`, a small array."""
-    return {("course", "roles"): _roles(), ("course", "squares"): _squares()}
+    """Draw `roles`, a table, and `squares`, a small array."""
+    return {"roles": _roles(), "squares": _squares()}
 
 
 def _roles() -> str:

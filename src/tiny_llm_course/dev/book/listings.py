@@ -1,100 +1,83 @@
 """What the book repeats from elsewhere: `book/src/generated/`, made from the registry and the solution's signatures.
 
 A chapter includes these parts, so that a signature, a docstring, a hint or a number of minutes is written only once.
-What only one week has is made by the scripts of `book/generate/weekN`.
+Each file is made by itself, from the day's own files: what only it has comes from a script of `book/generate/weekN`,
+`day1.py` for 1.1, `dayC.py` for 1.C and `week.py` for the week.
 """
 
+import importlib
 import re
-import runpy
-from collections.abc import Iterator
+from types import ModuleType
 
 from ...course.nouns import Day, Task
-from ...course.places import name_of
 from ...course.registry import Course, load_course
 from ...paths import BOOK, LEARNER, ROOT, SOLUTION, make_importable
+from ...programs.packages import load_solution
 from ...source.languages import language_of_target
 from .broken import broken_parts
-from .engine import engine_maps
+from .engine import map_parts
 from .legend import legend_parts
 from .measured import measured_parts
 from .model import Facts, Sentence, model_page
-from .parts import FOLDER, Parts, as_files, parts_in, present, present_files
+from .parts import Parts, is_there
 from .quizzes import quiz_parts
 
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()
 DUNDER = re.compile(r"(?<![\w`])(__\w+?__)(?!\w)")
 
 
-def generated_parts(course: Course) -> Parts:
-    """The text of every generated part.
+def names_of_files(course: Course) -> list[str]:
+    """Name all generated files, without their endings: one a day, one for what a week has, one for the course."""
+    return [*(day.name for day in course.days()), *(str(week.number) for week in course.weeks), "course"]
 
-    A day has its minutes and files (`time`), its `tasks`, `signature-2` and `hints-2` of each task, its `quiz`, and
-    what its measurement found (`measured`), what the mistakes change that it puts into the engine (`mistake-2-no-scale`
-    of task 2), and, like its week, a `map` of the engine. The course has its `hours`, the
-    legend of the pictures, and the whole model (`engine`), in whose boxes stands what scripts of a week know of them
-    (`engine_facts`). What else these make has names of their own.
+
+def parts_of(name: str) -> Parts:
+    """Make the parts of a file; none if a week has none.
+
+    A day has its minutes and files (`time`), its `tasks`, `signature-2` and `hints-2` of each task, what its script
+    makes, like its week a `map` of the engine, its `quiz`, what its measurement found (`measured`), and what the
+    mistakes change that it puts into the engine (`mistake-2-no-scale` of task 2). The course has its `hours`, the
+    legend of the pictures, and the whole model (`engine`), in whose boxes stands what the weeks know of them.
     """
-    parts = {("course", "hours"): _hours(course)} | legend_parts()
-    for day in course.days():
-        parts[day.name, "time"] = f"**Time** {_minutes(day)} minutes. **You edit** {_files(day)}.\n"
-        parts[day.name, "tasks"] = _tasks(day)
-        for task in day.tasks:
-            parts[day.name, f"signature-{task.number}"] = _signature(task)
-            parts[day.name, f"hints-{task.number}"] = _hints(task)
+    course = load_course()
     make_importable()
+    load_solution()  # as `tiny_llm_solution`, for the scripts
+    if name == "course":
+        return {"hours": _hours(course)} | legend_parts() | _engine(course)
+    for day in course.days():
+        if day.name == name:
+            own = _of_the_tasks(day) | _of_the_script(day.week, f"day{name.rpartition('.')[2]}")
+            return own | map_parts(course, day.week, day) | quiz_parts(day) | measured_parts(day) | broken_parts(day)
+    return _of_the_script(int(name), "week") | map_parts(course, int(name))
+
+
+def _of_the_tasks(day: Day) -> Parts:
+    parts = {"time": f"**Time** {_minutes(day)} minutes. **You edit** {_files(day)}.\n", "tasks": _tasks(day)}
+    for task in day.tasks:
+        parts |= {f"signature-{task.number}": _signature(task), f"hints-{task.number}": _hints(task)}
+    return parts
+
+
+def _of_the_script(week: int, name: str) -> Parts:
+    script = _script(week, name)
+    parts: Parts = script.generated_parts() if script else {}
+    return parts
+
+
+def _script(week: int, name: str) -> ModuleType | None:
+    there = is_there(BOOK / "generate" / f"week{week}" / f"{name}.py")
+    return importlib.import_module(f"book.generate.week{week}.{name}") if there else None
+
+
+def _engine(course: Course) -> Parts:
+    """The page of the whole model; the first week says of which sentence its numbers are."""
     sentence: Sentence | None = None
     facts: dict[str, Facts] = {}
-    for script in sorted((BOOK / "generate").glob("week*/*.py")):
-        made = runpy.run_path(str(script))
-        parts |= made["generated_parts"](course)
-        facts |= made.get("engine_facts", dict)()
-        if "engine_sentence" in made:
-            sentence = made["engine_sentence"]()
-    if maps := engine_maps(course):
-        whole = model_page(course, sentence, facts) if sentence else present("course", "engine")
-        parts |= maps | {("course", "engine"): whole}
-    return parts | quiz_parts(course) | measured_parts(course) | broken_parts()
-
-
-def write() -> list[str]:
-    """Write the files, remove what is not generated any more, and give the names of the files that changed."""
-    changed = []
-    for name, wanted, _ in _not_as_generated():
-        changed.append(name)
-        if wanted is None:
-            (FOLDER / name).unlink()
-        else:
-            FOLDER.mkdir(parents=True, exist_ok=True)
-            (FOLDER / name).write_text(wanted, encoding="utf-8", newline="\n")
-    return changed
-
-
-def differences() -> list[str]:
-    """One line for each part of `book/src/generated/` that is not what would be generated; none if all are."""
-    found = []
-    for name, wanted, there in _not_as_generated():
-        file = name_of(FOLDER / name)
-        if wanted is None or there is None:
-            found.append(f"{file} {_fault(wanted, there)} (pdm run dev book)")
-            continue
-        ours, theirs = parts_in(wanted), parts_in(there)
-        apart = [anchor for anchor in ours | theirs if ours.get(anchor) != theirs.get(anchor)]
-        found += [f"{file}:{a} {_fault(ours.get(a), theirs.get(a))} (pdm run dev book)" for a in apart]
-        if not apart:  # what differs is none of its parts
-            found.append(f"{file} {_fault(wanted, there)} (pdm run dev book)")
-    return found
-
-
-def _fault(wanted: str | None, present: str | None) -> str:
-    return "is not generated any more" if wanted is None else "is missing" if present is None else "is out of date"
-
-
-def _not_as_generated() -> Iterator[tuple[str, str | None, str | None]]:
-    """The files that differ: by name, the text that each should have and has; None for one that is not there."""
-    wanted, present = as_files(generated_parts(load_course())), present_files()
-    for name in sorted(wanted.keys() | present.keys()):
-        if wanted.get(name) != present.get(name):
-            yield name, wanted.get(name), present.get(name)
+    for week in course.weeks:
+        if script := _script(week.number, "engine"):
+            facts |= script.engine_facts()
+            sentence = script.engine_sentence() if week is course.weeks[0] else sentence
+    return {"engine": model_page(course, sentence, facts)} if sentence else {}
 
 
 def _hours(course: Course) -> str:

@@ -10,22 +10,21 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ...course.registry import Course
-from ...measuring.benches import measurements
+from ...course.nouns import Day
+from ...course.places import bench_path, record_path
 from ...measuring.clock import number
 from ...measuring.machine import in_words
 from ...source.parsing import parse
 from .drawing import Canvas, bars, lines
-from .parts import Parts
+from .parts import Parts, is_there
 
 
-def measured_parts(course: Course) -> Parts:
-    """A table and where it comes from, for each measurement that is recorded."""
-    recorded = [measurement for measurement in measurements(course) if measurement.record.is_file()]
-    return {
-        (m.name, "measured"): _page(json.loads(m.record.read_text(encoding="utf-8")), _chart_of(m.file))
-        for m in recorded
-    }
+def measured_parts(day: Day) -> Parts:
+    """Write the `measured` of a day whose measurement is recorded: a chart, a table and where it comes from."""
+    file, record = bench_path(day), record_path(day)
+    if not (is_there(file) and is_there(record)):
+        return {}
+    return {"measured": _page(json.loads(record.read_text(encoding="utf-8")), _chart_of(file))}
 
 
 Chart = tuple[str, str, tuple[str, ...]]

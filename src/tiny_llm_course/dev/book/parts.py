@@ -5,34 +5,41 @@ Each part stands between mdBook's anchors, and a chapter includes it by file and
 """
 
 import re
+from pathlib import Path
 
 from ...paths import BOOK
 
 FOLDER = BOOK / "src" / "generated"
 PART = re.compile(r"<!-- ANCHOR: ([\w-]+) -->\n(.*?)<!-- ANCHOR_END: \1 -->\n", re.DOTALL)
 
-Parts = dict[tuple[str, str], str]  # texts by file ("1.1" for a day, "1" for a week, "course") and anchor
+Parts = dict[str, str]  # the texts of one file by their anchors
 
 
-def as_files(parts: Parts) -> dict[str, str]:
-    """The text of every file, by its name."""
-    files: dict[str, list[str]] = {}
-    for (file, anchor), text in parts.items():
-        part = f"<!-- ANCHOR: {anchor} -->\n{text}<!-- ANCHOR_END: {anchor} -->\n"
-        files.setdefault(f"{file}.md", []).append(part)
-    return {name: "\n".join(texts) for name, texts in files.items()}
+def as_text(parts: Parts) -> str:
+    """Join the parts of a file, each between its anchors."""
+    return "\n".join(f"<!-- ANCHOR: {a} -->\n{text}<!-- ANCHOR_END: {a} -->\n" for a, text in parts.items())
 
 
-def present_files() -> dict[str, str]:
-    """The text of every file that is there, by its name."""
-    return {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
+def is_there(file: Path) -> bool:
+    """Return whether a file exists. It is opened, so that the key of a generated file depends on the answer."""
+    try:
+        file.open("rb").close()
+    except FileNotFoundError:
+        return False
+    return True
 
 
-def parts_in(text: str) -> dict[str, str]:
+def present_text(name: str) -> str:
+    """Read a file as it was generated last; "" if it was not."""
+    file = FOLDER / f"{name}.md"
+    return file.read_text(encoding="utf-8") if is_there(file) else ""
+
+
+def parts_in(text: str) -> Parts:
     """The parts of a file by their anchors."""
     return dict(PART.findall(text))
 
 
-def present(file: str, anchor: str) -> str:
-    """A part as it was generated last; "" if it was not."""
-    return parts_in(present_files().get(f"{file}.md", "")).get(anchor, "")
+def present(name: str, anchor: str) -> str:
+    """Read a part as it was generated last; "" if it was not."""
+    return parts_in(present_text(name)).get(anchor, "")

@@ -9,9 +9,8 @@ import mlx.core as mx
 
 from ...course.nouns import Day
 from ...course.places import name_of, quiz_path
-from ...course.registry import Course
 from ...paths import make_importable
-from .parts import Parts
+from .parts import Parts, is_there
 from .questions import Answer, OfMeasurement, OfMessage, OfProgram, Option, Question, Reading
 
 
@@ -58,9 +57,9 @@ def numbers(values: mx.array | Iterable[float], digits: int = 2) -> str:
     return ", ".join("NaN" if math.isnan(value) else f"{round(value, digits) + 0.0:g}" for value in flat)
 
 
-def quiz_parts(course: Course) -> Parts:
-    """The Markdown of each day that has questions."""
-    return {(day.name, "quiz"): _page(day) for day in course.days() if quiz_path(day).exists()}
+def quiz_parts(day: Day) -> Parts:
+    """Write the `quiz` of a day that has questions."""
+    return {"quiz": _page(day)} if is_there(quiz_path(day)) else {}
 
 
 def load_quiz(day: Day) -> Quiz:

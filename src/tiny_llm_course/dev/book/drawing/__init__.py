@@ -5,13 +5,14 @@ Each function draws on a `Canvas`; its `figure` is what a chapter includes.
 
 from .canvas import ROLES, Canvas
 from .charts import bars, curves, decade_bars, lines
-from .flow import TIMES, flow
+from .flow import TIMES, Boxes, flow
 from .grids import matrix, squares, strips
 from .roofline import roofline
 
 __all__ = [
     "ROLES",
     "TIMES",
+    "Boxes",
     "Canvas",
     "bars",
     "curves",

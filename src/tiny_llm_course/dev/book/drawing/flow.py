@@ -7,6 +7,7 @@ from .canvas import FONT, SMALL, Canvas, looks_of, width_of
 Cell = tuple[int, int]
 # A box: its words, one or two lines; or these and its role.
 Box = str | tuple[str, str]
+Boxes = dict[str, Box]  # by their names in the grid
 TIMES = "\N{MULTIPLICATION SIGN}"
 RINGS = (["+"], [TIMES])  # a sum and a product: no box, a ring
 GAP, STEP = 12.0, 22.0  # between columns and between rows, where the arrows go

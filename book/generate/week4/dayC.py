@@ -1,6 +1,6 @@
 """The check in the chapter of week 4's open task, as it grows."""
 
-from tiny_llm_course.course.registry import Course
+from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.growing import grown
 from tiny_llm_course.dev.book.parts import Parts
 
@@ -67,6 +67,6 @@ STEPS = {
 }
 
 
-def generated_parts(course: Course) -> Parts:
+def generated_parts() -> Parts:
     """The check of each step, and what it stops."""
-    return grown(course.open_task(4), STEPS)
+    return grown(load_course().open_task(4), STEPS)

@@ -7,15 +7,13 @@ nothing is drawn anew here.
 from html import escape
 
 import numpy as np
-from book.generate.week1.heads import is_here, model, tokens_of
+from book.generate.week1.heads import model, tokens_of
 from tests.week1.formulas import softmax64
 from tests.week1.reference_model import model64
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.html import element
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL
-from tiny_llm_course.programs.packages import load_solution
 
 PROMPT = "Once upon a time"
 STORY = (
@@ -25,14 +23,13 @@ STORY = (
 BEST = 4  # of the model's ideas for each place
 
 
-def generated_parts(course: Course) -> Parts:
-    """The story, a part of week 1; without the model, the one that is there."""
-    return {("1", "story"): story() if is_here() else present("1", "story")}
+def generated_parts() -> Parts:
+    """The story."""
+    return {"story": story()}
 
 
 def story() -> str:
     """Each token of the story, its probability, and the likeliest ones at its place."""
-    load_solution()
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
     tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")

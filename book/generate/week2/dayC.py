@@ -1,6 +1,6 @@
 """The check in the chapter of week 2's open task, as it grows."""
 
-from tiny_llm_course.course.registry import Course
+from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.growing import grown
 from tiny_llm_course.dev.book.parts import Parts
 
@@ -35,6 +35,6 @@ STEPS = {
 }
 
 
-def generated_parts(course: Course) -> Parts:
+def generated_parts() -> Parts:
     """The check of each step, and what it stops."""
-    return grown(course.open_task(2), STEPS)
+    return grown(load_course().open_task(2), STEPS)

@@ -3,7 +3,6 @@
 import datetime
 import json
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.dev.book.progressions import TITLE, about, canvas_of
 from tiny_llm_course.measuring.machine import in_words
@@ -12,7 +11,7 @@ from tiny_llm_course.measuring.progression_text import about as about_row
 from tiny_llm_course.measuring.progression_text import measured
 
 
-def generated_parts(course: Course) -> Parts:
+def generated_parts() -> Parts:
     """The picture, and below it what each bar is, and where it was measured."""
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     caption = (
@@ -25,4 +24,4 @@ def generated_parts(course: Course) -> Parts:
     day = datetime.date.fromisoformat(found["date"])
     where = f"*Our solution on {day.day} {day:%B} {day.year}: {in_words(found['machine'])}.*"
     text = "\n".join([figure, "| Bar | What it is |", "|:--|:--|", *rows, "", where, ""])
-    return {("2", "progression"): text}
+    return {"progression": text}

@@ -1,21 +1,21 @@
-"""How an answer comes about: what the embedded model would say if each of its layers were the last.
+"""Day 5's pictures: one layer, and what the embedded model would say if each of its layers were the last.
 
-A picture of day 5 to play with. It is computed in float64, so that it is the same on every machine.
+The latter is a widget. It is computed in float64, so that it is the same on every machine.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
-from book.generate.week1.heads import SENTENCE, is_here, model, streams_of, tokens_of
+from book.generate.week1.heads import SENTENCE, model, streams_of, tokens_of
 from tests.week1.formulas import linear64, rms_norm64, softmax64
 from tests.week1.reference_model import block64
 
-from tiny_llm_course.course.registry import Course
+from tiny_llm_course.dev.book.drawing import Boxes, Canvas, flow
 from tiny_llm_course.dev.book.html import element, number, table, visible
-from tiny_llm_course.dev.book.parts import Parts, present
+from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL
-from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.rounding import Array64, to_float64
 
 SENTENCES = (
@@ -28,9 +28,9 @@ SENTENCES = (
 BEST = 4  # words a position, each with its probability
 
 
-def generated_parts(course: Course) -> Parts:
-    """The picture, a part of day 5; without the model, the old one."""
-    return {("1.5", "depth"): depth() if is_here() else present("1.5", "depth")}
+def generated_parts() -> Parts:
+    """The widget and the picture."""
+    return {"depth": depth(), "stream": stream()}
 
 
 def depth() -> str:
@@ -49,7 +49,6 @@ def depth() -> str:
 
 def _recorded(sentence: str) -> dict[str, Any]:
     """The tokens of a sentence, and for each depth and position the likeliest words and how much each half added."""
-    load_solution()
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
     tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")
@@ -81,3 +80,27 @@ def _added(before: Array64, after: Array64, layer: int) -> list[list[float]]:
 
 def _sizes(streams: list[Array64]) -> list[str]:
     return [number(float(np.sqrt(np.mean(stream * stream))), 1) for stream in streams]
+
+
+def stream() -> str:
+    """One layer: the stream, and the two branches that add to it."""
+    boxes: Boxes = {
+        "x": ("x", "stream"),
+        "norm1": "input_layernorm",
+        "attention": "attention",
+        "plus1": ("+", "stream"),
+        "h": ("h", "stream"),
+        "norm2": "post_attention_layernorm",
+        "mlp": "MLP",
+        "plus2": ("+", "stream"),
+        "next": ("next layer", "stream"),
+    }
+    grid = [["x"], ["", "norm1"], ["", "attention"], ["plus1"], ["h"], ["", "norm2"], ["", "mlp"], ["plus2"], ["next"]]
+    ways = [["x", "plus1", "h", "plus2", "next"], ["x", "norm1", "attention", "plus1"], ["h", "norm2", "mlp", "plus2"]]
+    canvas = Canvas()
+    flow(canvas, grid, boxes, [step for way in ways for step in pairwise(way)])
+    about = (
+        "The stream runs down the left. From x a branch goes through input_layernorm and attention and is added to the "
+        "stream, which is then h; from h another goes through post_attention_layernorm and the MLP and is added too."
+    )
+    return canvas.figure("stream-1-5", "One layer: a stream, and two branches that add to it", about)

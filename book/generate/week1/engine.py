@@ -5,31 +5,21 @@ import json
 from typing import Any
 
 import numpy as np
-from book.generate.week1.heads import SENTENCE, SHOWN, heads_of, is_here, model, streams_of, tokens_of
+from book.generate.week1.heads import SENTENCE, SHOWN, heads_of, model, streams_of, tokens_of
 from tests.week1.formulas import linear64, mlp64, rms_norm64, silu64, softmax64
 
-from tiny_llm_course.course.registry import Course
 from tiny_llm_course.dev.book.html import number, visible
 from tiny_llm_course.dev.book.model import Facts, Sentence, Shown
-from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.measuring.machine import in_words
 from tiny_llm_course.paths import EMBEDDED_MODEL, ROOT
-from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.rounding import Array64
 
 COLUMNS, WORDS = 12, 8  # of an array, and of the words that may come next, so many are shown
 RECORD = ROOT / "benches" / "engine.json"
 
 
-def generated_parts(course: Course) -> Parts:
-    """None: `dev/book/model.py` puts what is found here into the boxes of the registry."""
-    return {}
-
-
-def engine_sentence() -> Sentence | None:
-    """The running sentence; None without the model."""
-    if not is_here():
-        return None
+def engine_sentence() -> Sentence:
+    """The running sentence."""
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     day = datetime.date.fromisoformat(found["date"])
     tokens = SENTENCE.split()
@@ -39,9 +29,7 @@ def engine_sentence() -> Sentence | None:
 
 
 def engine_facts() -> dict[str, Facts]:
-    """What is in each box; nothing without the model."""
-    if not is_here():
-        return {}
+    """What is in each box."""
     milliseconds: dict[str, float] = dict(json.loads(RECORD.read_text(encoding="utf-8"))["rows"])
     weights, arrays, words = _weights(), _arrays(), _words()
     return {
@@ -209,7 +197,6 @@ def _logits() -> Array64:
 
 def _words() -> dict[str, tuple[tuple[str, str, float], ...]]:
     """Where a box has words: the tokens and their ids, the likeliest ones that come next, and the likeliest of them."""
-    load_solution()
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
     tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")

@@ -1,0 +1,80 @@
+"""Day 2's pictures: a vector that is turned by its position, and the widget that turns it."""
+
+import numpy as np
+from book.generate.week1.heads import SENTENCE
+from tests.week1.formulas import rope64
+
+from tiny_llm_course.dev.book.drawing import Canvas, matrix
+from tiny_llm_course.dev.book.html import element, number, table
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.testkit.rounding import Array64
+
+TOKENS = SENTENCE.split()
+VECTOR = [1.0, 0.0, 1.0, 0.0]  # of two pairs, at every position
+# The widget's query, which is its key as well: two pairs.
+PAIRS, BASE, POSITIONS = [[1, 0], [1, 0]], 100, 16
+
+
+def generated_parts() -> Parts:
+    """The pictures and the widget."""
+    return {"hands": hands(), "scores": scores(), "rope-rotation": rope_rotation()}
+
+
+def turned() -> Array64:
+    """`VECTOR` at the position of each token, L x D, its pairs neighbours."""
+    vectors = np.tile(np.array(VECTOR), (1, len(TOKENS), 1, 1))
+    found: Array64 = rope64(vectors, [range(len(TOKENS))], BASE, traditional=True)[0, :, 0]
+    return found
+
+
+def hands() -> str:
+    """Each pair of the vector as the hand of a clock."""
+    canvas, radius, step, left = Canvas(), 26.0, 66.0, 40.0
+    for j, token in enumerate(TOKENS):
+        canvas.text(left + step * j, 12, token, "strong", "middle")
+    for pair in range(len(VECTOR) // 2):
+        middle = 52 + pair * 106
+        for j, vector in enumerate(turned()):
+            x, y = vector[2 * pair : 2 * pair + 2]
+            centre = left + step * j
+            canvas.circle(centre, middle, radius, "axis")
+            tip = centre + radius * x, middle - radius * y
+            canvas.path([(centre, middle), tip], "line role-query")
+            canvas.circle(*tip, 4, "fill role-query")
+            for line, coordinate in enumerate((x, y)):
+                canvas.text(centre, middle + radius + 16 + 14 * line, number(coordinate), "small mono", "middle")
+    rows = [f"{token}: {', '.join(map(number, vector))}." for token, vector in zip(TOKENS, turned(), strict=True)]
+    title = "The vector 1, 0, 1, 0 at five positions: its two pairs of features as hands"
+    caption = (
+        "Above, the first two features, turned by 1 radian (57 degrees) for each token; below, the other two, by 0.1. "
+        "Under a hand stands where its tip is: how far to the right, how far up."
+    )
+    return canvas.figure("hands-1-2", title, " ".join(rows), caption)
+
+
+def scores() -> str:
+    """What the turned vectors score against each other."""
+    canvas, vectors = Canvas(), turned()
+    found = vectors @ vectors.T
+    matrix(canvas, found, TOKENS, TOKENS, None, digits=4)
+    rows = [f"{token}: {', '.join(number(x, 4) for x in row)}." for token, row in zip(TOKENS, found, strict=True)]
+    title = "The scores of the five turned vectors, each with each"
+    caption = "A row is a query, a column a key; what counts is how far apart the two stand."
+    return canvas.figure("scores-1-2", title, " ".join(rows), caption)
+
+
+def rope_rotation() -> str:
+    """Two ways to stand one step apart, and two to stand three."""
+    vector = np.array(PAIRS, dtype=np.float64).reshape(1, 1, 1, 4)
+
+    def turned(position: int) -> Array64:
+        return rope64(vector, [range(position, position + 1)], BASE, traditional=True).flatten()
+
+    rows = []
+    for query, key in [(1, 0), (4, 3), (15, 14), (3, 0), (15, 12)]:
+        q, k = turned(query), turned(key)
+        both = [", ".join(map(number, x)) for x in (q, k)]
+        rows.append([f"{query} and {key}", str(query - key), *both, number(float(q @ k), 4)])
+    data = {"tokens": TOKENS, "base": BASE, "positions": POSITIONS, "query": PAIRS, "key": PAIRS}
+    head = ["positions", "distance", "query", "key", "score"]
+    return element("rope-rotation", data, table("The score depends on the distance alone.", head, rows))

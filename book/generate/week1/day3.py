@@ -1,0 +1,86 @@
+"""Day 3's pictures: heads that share keys and values, and what the cache of a model takes."""
+
+import tomllib
+from itertools import pairwise
+
+from tiny_llm_course.dev.book.drawing import Boxes, Canvas, flow
+from tiny_llm_course.dev.book.html import element, table
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.paths import EMBEDDED_MODEL
+
+# Models: layers, query heads, key-value heads, D, and a power of two of tokens that they take.
+MODELS = {"Qwen3-0.6B": (28, 16, 8, 128, 32768), "Qwen3-4B": (36, 32, 8, 128, 32768)}
+
+
+def generated_parts() -> Parts:
+    """The pictures and the widget."""
+    return {"sharing": sharing(), "qwen3": qwen3(), "gqa-sharing": gqa_sharing()}
+
+
+def sharing() -> str:
+    """Six query heads on six, two and one key-value heads."""
+    canvas = Canvas()
+    boxes: Boxes = {}
+    grid: list[list[str]] = []
+    arrows: list[tuple[str, ...]] = []
+    names = {6: "multi-head, H_kv = 6", 2: "grouped, H_kv = 2", 1: "multi-query, H_kv = 1"}
+    for count, name in names.items():
+        boxes[name] = f" {name}"
+        boxes |= {f"q{count}-{h}": (f"Q{h}", "query") for h in range(6)}
+        boxes |= {f"k{count}-{h}": (f"K{h} V{h}", "key") for h in range(count)}
+        shared = [f"k{count}-{h * count // 6}" for h in range(6)]
+        grid += [[name] * 6, [f"q{count}-{h}" for h in range(6)], shared]
+        arrows += [(f"q{count}-{h}", shared[h]) for h in range(6)]
+    flow(canvas, grid, boxes, arrows, gap=8)
+    about = "Six query heads read six key-value heads, one each; or two, three neighbours each; or all the same one."
+    caption = "The one in the middle is the model that comes with the course."
+    return canvas.figure("sharing-1-3", "Query heads, and the key-value heads that they read", about, caption)
+
+
+def qwen3() -> str:
+    """Qwen3's attention, from x to the output."""
+    kinds = {"query": "H", "key": "H_kv", "value": "H_kv"}
+    boxes: Boxes = {
+        "x": ("x\nL x E", "stream"),
+        "attention": ("grouped attention\nH x L x D", "weights"),
+        "join": "join\nL x (H·D)",
+        "out": "output\nL x E",
+    }
+    arrows: list[tuple[str, ...]] = [("attention", "join"), ("join", "out", "wo")]
+    steps = ("split", "norm", "RoPE", "swap")
+    rows: list[list[str]] = [[] for _ in steps]
+    for kind, count in kinds.items():
+        boxes[f"{kind}-split"] = (f"{kind}\nL x {count} x D", kind)
+        boxes |= {f"{kind}-{step}": (step, kind) for step in ("norm", "RoPE")}
+        boxes[f"{kind}-swap"] = (f"swap\n{count} x L x D", kind)
+        own = [step for step in steps if kind != "value" or step in ("split", "swap")]
+        for row, step in zip(rows, steps, strict=True):
+            row.append(f"{kind}-{step}" if step in own else "")
+        arrows += [("x", f"{kind}-split", f"w{kind[0]}"), (f"{kind}-swap", "attention")]
+        arrows += [(f"{kind}-{a}", f"{kind}-{b}") for a, b in pairwise(own)]
+    canvas = Canvas()
+    grid = [["x"] * 3, *rows, ["attention"] * 3, ["", "join", ""], ["", "out", ""]]
+    flow(canvas, grid, boxes, arrows)
+    about = (
+        "x is projected to queries, keys and values and split into heads. Queries and keys go through a norm and RoPE, "
+        "values do not. All three swap heads and length, grouped attention joins them, and wo projects the result."
+    )
+    return canvas.figure("qwen3-1-3", "Qwen3's attention", about, "Shapes for one of the N texts.")
+
+
+def gqa_sharing() -> str:
+    """What the cache of each model takes, with other numbers of key-value heads than it has too."""
+    recipe = tomllib.loads((EMBEDDED_MODEL / "recipe.toml").read_text(encoding="utf-8"))["model"]
+    names = ("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings")
+    models = {EMBEDDED_MODEL.name: tuple(recipe[name] for name in names), **MODELS}
+    rows, data = [], []
+    for name, (layers, queries, own, dims, context) in models.items():
+        for kv_heads in (queries, own, 1):
+            count = 2 * layers * kv_heads * dims * 2
+            rows.append([name, str(queries), str(kv_heads), f"{count:,}", f"{count * 2048 / 2**20:g} MiB"])
+        data.append(
+            {"name": name, "layers": layers, "heads": queries, "kv_heads": own, "head_dim": dims, "context": context}
+        )
+    caption = "Bytes of the keys and values that are kept, in two-byte numbers"
+    head = ["model", "query heads", "key-value heads", "a token", "2048 tokens"]
+    return element("gqa-sharing", {"bytes": 2, "models": data}, table(caption, head, rows))

@@ -1,0 +1,103 @@
+"""Day 4's pictures: the size of the stream, the MLP and its gates, and the widget of a norm and a gate."""
+
+import math
+
+import numpy as np
+from book.generate.week1.heads import SENTENCE, streams_of
+from tests.week1.formulas import rms_norm64, silu64
+
+from tiny_llm_course.dev.book.drawing import TIMES, Boxes, Canvas, bars, curves, flow
+from tiny_llm_course.dev.book.html import element, number, table
+from tiny_llm_course.dev.book.parts import Parts
+
+TOKENS = SENTENCE.split()
+# Vectors, gates and what stands behind the gates, as the chapter's sessions have them.
+VECTORS: list[list[float]] = [
+    [1, -1, 1, 1],
+    [2, -4, 4, 8],
+    [0.02, -0.04, 0.04, 0.08],
+    [200, -400, 400, 800],
+    [3, 1, -3, -9],
+]
+GATES: list[float] = [4, -4, 0, 1, -9]
+UPS: list[float] = [0.5, 2, 3, -1, 5]
+EPS = 1e-5
+
+
+def generated_parts() -> Parts:
+    """The pictures and the widget."""
+    return {"silu": silu(), "sizes": sizes(), "swiglu": swiglu(), "norm-gate": norm_gate()}
+
+
+def silu() -> str:
+    """SiLU beside relu, with the gates of the chapter's session."""
+    canvas, across = Canvas(), np.linspace(-10, 5, 151)
+    gates = dict(zip(TOKENS, GATES, strict=True))
+    drawn = {"silu": silu64(across).tolist(), "relu": np.maximum(across, 0).tolist()}
+    curves(canvas, across.tolist(), drawn, lambda x: number(x, 0), dots=gates)
+    said = ", ".join(f"{number(float(silu64(np.array(gate))), 3)} for {token}" for token, gate in gates.items())
+    about = (
+        "Left of 0 the curve dips a little below the axis and returns to it; right of 0 it rises towards the line of "
+        f"relu. At the gates of the five tokens it is {said}."
+    )
+    return canvas.figure(
+        "silu-1-4", "The curve of silu", about, "silu(x), and, dashed, relu(x): the larger of x and 0."
+    )
+
+
+def sizes() -> str:
+    """How large the stream of the last token is, layer after layer."""
+    streams = streams_of(SENTENCE)
+    rms = [math.sqrt(float(np.mean(stream[-1] ** 2))) for stream in streams]
+    names = ["embedding", *(f"layer {layer}" for layer in range(len(rms) - 1))]
+    canvas = Canvas()
+    bars(canvas, dict(zip(names, rms, strict=True)), lambda x: number(x), "stream")
+    said = ", ".join(f"{name} {number(x)}" for name, x in zip(names, rms, strict=True))
+    title = "How large the numbers of dog's vector are, after each layer"
+    caption = (
+        f"How large the vector's {streams[0].shape[1]} numbers are, by their root mean square (see below), in the "
+        "model that comes with the course. Before a layer's half reads the vector, a norm brings it to 1."
+    )
+    return canvas.figure("sizes-1-4", title, f"{said}.", caption)
+
+
+def swiglu() -> str:
+    """The MLP."""
+    boxes: Boxes = {
+        "x": ("x\nN.. x E", "stream"),
+        "gate": "gate\nN.. x I",
+        "up": "up\nN.. x I",
+        "silu": "SiLU",
+        "times": TIMES,
+        "out": "output\nN.. x E",
+    }
+    grid = [["x", "x", "x"], ["gate", "", "up"], ["silu", "", ""], ["", "times", ""], ["", "out", ""]]
+    arrows = [
+        ("x", "gate", "w_gate"),
+        ("x", "up", "w_up"),
+        ("gate", "silu"),
+        ("silu", "times"),
+        ("up", "times"),
+        ("times", "out", "w_down"),
+    ]
+    canvas = Canvas()
+    flow(canvas, grid, boxes, arrows, gap=40)
+    about = (
+        "x goes two ways: by w_gate and through SiLU, and by w_up. The two are multiplied, and w_down leads back to E."
+    )
+    return canvas.figure("swiglu-1-4", "SwiGLU, Qwen's MLP", about)
+
+
+def norm_gate() -> str:
+    """Each token's vector before and after the norm, and what its gate lets through."""
+    rows = []
+    for token, vector, gate, up in zip(TOKENS, VECTORS, GATES, UPS, strict=True):
+        normed = rms_norm64(np.array(vector), np.ones(4), EPS)
+        opened = float(silu64(np.array(gate)))
+        texts = [", ".join(f"{x:g}" for x in vector), ", ".join(number(x, 4) for x in normed)]
+        rows.append([token, *texts, f"{gate:g}", number(opened, 3), number(opened * up, 3)])
+    data = {"tokens": TOKENS, "vectors": VECTORS, "gates": GATES, "ups": UPS, "eps": EPS}
+    head = ["token", "x", "norm(x)", "gate", "silu(gate)", "silu(gate) · up"]
+    return element(
+        "norm-gate", data, table("What the norm makes of a vector, and what a gate lets through", head, rows)
+    )
