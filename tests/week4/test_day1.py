@@ -21,12 +21,11 @@ from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import CASE_NOTE, dtype_word
 from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, MASKS, broadcasting, forbidding, mask_of, normals
+from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.memory import holds_less
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, rounding, to_float64
 from tiny_llm_course.testkit.sizes import sweep
-
-by_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 # B, H, L and S: all different, then every two of them that a mask may be read wrong with, then texts and heads of one.
 DIFFERENT = (2, 3, 4, 5)

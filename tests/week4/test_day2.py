@@ -20,11 +20,11 @@ from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted, type_words
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, MASKS, broadcasting, causal, forbidding, mask_of, normals
+from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import narrow, sizes, sweep
 
-by_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 by_layout = pytest.mark.parametrize("layout", ["blocks", "interleaved"])
 
 

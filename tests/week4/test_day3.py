@@ -20,22 +20,18 @@ from tiny_llm.local_attention import blocks, cache, layers, masks
 from tiny_llm_course.testkit.again import backwards
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import CASE_NOTE, dtype_word, noted, type_words
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, normals
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, fail, raises_value_error
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.memory import holds_less
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import narrow, sizes, sweep
 from tiny_llm_course.testkit.texts import again
 
-by_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 # A window and its sinks: none, one, more of them than the window has, and no window at all.
 WINDOWS = [(3, 0), (3, 1), (2, 4), (1, 0), (1, 2), (None, 0), (None, 2)]
 by_window = pytest.mark.parametrize(("window", "sinks"), WINDOWS)
-
-
-def fail(kind, headline, case, *lines):
-    raise CheckFailed(Finding(kind, headline, lines, case))
 
 
 # Task 1, the mask

@@ -18,22 +18,18 @@ from tiny_llm.latent_attention.config import LatentConfig
 from tiny_llm_course.testkit.again import backwards, built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted, type_words
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_error, raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, normals
+from tiny_llm_course.testkit.errors import Kind, fail, raises_error, raises_value_error
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.memory import holds_less, most_at_once
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sizes as all_sizes
 from tiny_llm_course.testkit.sizes import sweep
 
-by_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 by_query = pytest.mark.parametrize("base", [PLAIN, COMPRESSED], ids=["q_proj", "q_a_proj"])
 by_parts = pytest.mark.parametrize("parts", [(5,), (3, 2), (1, 1, 1, 1, 1), (2, -3, 3)], ids=str)
 cuts = st.lists(st.integers(1, 3), min_size=1, max_size=4)
-
-
-def fail(kind, headline, case, *lines, size=0):
-    raise CheckFailed(Finding(kind, headline, lines, case, size))
 
 
 # Task 1, what a token leaves behind

@@ -18,12 +18,12 @@ from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import dtype_word, noted, shape_words
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
+from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.memory import holds_less
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sizes, sweep
 
-by_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 by_sum = pytest.mark.parametrize("normalize", [True, False], ids=["normalised", "as they are"])
 INTEGERS = (mx.int8, mx.int16, mx.int32, mx.int64, mx.uint8, mx.uint16, mx.uint32, mx.uint64)
 

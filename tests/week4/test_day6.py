@@ -30,21 +30,17 @@ from tiny_llm.weight_sharing import counting, counts, model, owners, tied_table
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted, type_words
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_error, raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, normals, token_ids
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, fail, raises_error, raises_value_error
+from tiny_llm_course.testkit.inputs import normals, token_ids
+from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sizes, sweep
 from tiny_llm_course.testkit.texts import again, same_ids
 
 by_architecture = pytest.mark.parametrize("base", [QWEN3, QWEN25], ids=["qwen3", "qwen2.5"])
-by_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 by_head = pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
 by_order = pytest.mark.parametrize("order", ORDERS)
-
-
-def fail(kind, headline, case, *lines, size=0):
-    raise CheckFailed(Finding(kind, headline, lines, case, size))
 
 
 def of(whole):

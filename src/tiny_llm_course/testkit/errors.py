@@ -4,6 +4,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from ..course.findings import CheckFailed as CheckFailed
 from ..course.findings import Finding as Finding
@@ -13,6 +14,11 @@ from ..paths import ROOT
 from ..programs.packages import NotImportable
 
 TESTS = ROOT / "tests"
+
+
+def fail(kind: Kind, headline: str, case: str, *lines: str, size: int = 0, swept: bool = False) -> NoReturn:
+    """Raise the failure of a check that compares in its own way."""
+    raise CheckFailed(Finding(kind, headline, lines, case, size, swept=swept))
 
 
 def raises_value_error(case: str, *words: str) -> AbstractContextManager[None]:

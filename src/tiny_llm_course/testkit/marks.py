@@ -1,10 +1,13 @@
-"""Marks of the graded tests: what a check needs of the machine beyond what its task requires, and where it computes."""
+"""Marks of the graded tests: what a check needs of the machine, where it computes, and in which dtypes."""
 
 from typing import Literal
 
 import pytest
 
 from ..course.requirements import known
+from .inputs import DTYPES
+
+by_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
 def needs(*words: str) -> pytest.MarkDecorator:
