@@ -7,7 +7,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from tiny_llm_course.commands.attention.page import page as page_of
+from tiny_llm_course.commands.attention.pictures import page as page_of
 from tiny_llm_course.engine.attending import Looks
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from tests.course.checkpoint_folders import small
 
-from tiny_llm_course.commands.attention.drawing import drawing
-from tiny_llm_course.commands.attention.page import page
+from tiny_llm_course.commands.attention.pictures import drawing, page
 from tiny_llm_course.course.registry import UsageError, load_course
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, environment
 from tiny_llm_course.engine import attending

@@ -1,6 +1,7 @@
 """`pdm run bench 1.1`: a day's measurement, on the learner's own code; `engine`, `--progression`: whole engines."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,8 @@ from ..learner import progress
 from ..paths import LEARNER, SOLUTION
 from ..programs.packages import LearnerError
 from ..terminal.screen import USUAL, columns, say
-from . import out_file
-from .options import Finite
-from .waiting import waiting
+from .options import OUT_FILE, Finite, dtype_option
+from .out_file import must_take_measurement, waiting, write
 
 if TYPE_CHECKING:
     from ..measuring.benches import Measurement
@@ -28,23 +28,12 @@ if TYPE_CHECKING:
 @click.argument("name", required=False, metavar="[1.1|engine|serve]")
 @click.option("--solution", is_flag=True, help="Measure our code instead of yours.")
 @click.option("--quick", is_flag=True, help="Small sizes, to see that it works; the numbers say nothing.")
-@click.option(
-    "--json",
-    "file",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    metavar="FILE",
-    help="Write the numbers there too.",
-)
+@click.option("--json", "file", type=OUT_FILE, metavar="FILE", help="Write the numbers there too.")
 @click.option("--progression", is_flag=True, help="All stages that you have built, beside other engines.")
 @click.option("--model", help="Engines: a checkpoint's folder or Hub id (default: models/tiny-qwen3).")
 @click.option("--stage", help="engine: which of those you have built (default: the furthest).")
-@click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="Engines: of the weights.")
-@click.option(
-    "--svg",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    metavar="FILE",
-    help="Engines: draw what was found there.",
-)
+@partial(dtype_option, text="Engines: of the weights.")
+@click.option("--svg", type=OUT_FILE, metavar="FILE", help="Engines: draw what was found there.")
 @click.option("--draft", help="serve: a small model that guesses tokens; a checkpoint's folder or Hub id.")
 @click.option("--requests", type=click.IntRange(1, 10_000), help="serve: how many come (default: 32).")
 @click.option("--rate", type=Finite(min=0.01), help="serve: how many come in a second (default: what keeps it busy).")
@@ -71,21 +60,21 @@ def bench(
     """
     blas.load()
     if name == "serve" and not progression:
-        from .bench_serve import Serve, bench_serve
+        from .bench_engines import bench_serve
 
         which = {"model": model, "solution": solution, "dtype": dtype, "draft": draft}
-        return bench_serve(which, stage, Serve(**load), quick, file, svg)
+        return bench_serve(which, stage, load, quick, file, svg)
     if given := [option for option, value in {"draft": draft, **load}.items() if value]:
         raise UsageError(f"--{given[0]} is for a load of requests: pdm run bench serve")
     if progression:
         if name or stage:
             other = name or f"--stage {stage}"
             raise UsageError(f"--progression is of all stages, so not with {other}: pdm run bench --progression")
-        from .bench_engine import bench_progression
+        from .bench_engines import bench_progression
 
         return bench_progression({"model": model, "solution": solution, "dtype": dtype}, quick, file, svg)
     if name == "engine":
-        from .bench_engine import bench_engine
+        from .bench_engines import bench_engine
 
         return bench_engine({"model": model, "solution": solution, "dtype": dtype, "stage": stage}, quick, file, svg)
     for option, value in {"model": model, "stage": stage, "dtype": dtype, "svg": svg}.items():
@@ -101,8 +90,7 @@ def bench(
     measurement = benches.find(name)
     if absent := missing(word for task in measurement.uses for word in task.requires):
         raise UsageError(f"{name} cannot be measured here: needs {in_words(absent)}.")
-    if file:
-        out_file.must_be_writable(file, "record", benches.is_record)
+    must_take_measurement(file, None, "day", "package", "machine", "columns", "rows", "see")
     if not solution:
         with waiting("grading what is measured"):
             _must_pass(measurement)
@@ -112,7 +100,7 @@ def bench(
         found = benches.run(measurement, package, quick)
     _show(found, [] if solution else [task.id for task in measurement.uses if task.id in progress.borrowed()])
     if file:
-        out_file.write(file, benches.as_json(found))
+        write(file, benches.as_json(found))
     return 0
 
 

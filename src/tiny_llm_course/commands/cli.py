@@ -37,17 +37,17 @@ SECTIONS = {
         "serve": ".serve:serve",
         "attention": ".attention.command:attention",
         "bench": ".bench:bench",
-        "build-ext": ".build_ext:build_ext",
+        "build-ext": ".tools:build_ext",
         "train": ".train:train",
     },
     "The course": {
         "tour": ".tour:tour",
-        "book": ".book:book",
+        "book": ".tools:book",
         "sync": ".sync:sync",
-        "doctor": ".check:doctor",
+        "doctor": ".tools:doctor",
         "export": ".export.command:export",
     },
-    "To work on the course itself": {"check": ".check:check", "dev": ".dev:dev"},
+    "To work on the course itself": {"check": ".tools:check", "dev": ".dev:dev"},
 }
 
 

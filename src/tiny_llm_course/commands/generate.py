@@ -1,26 +1,25 @@
 """The commands that run the engine: `pdm run generate` and `pdm run chat`."""
 
 from collections.abc import Callable
+from typing import Any
 
 import click
 
 from ..doctor import blas
-from .options import Finite
+from .options import Finite, dtype_option, model_option
 
 PROMPT = "Once upon a time"  # where --mistake needs one and none is typed
+ENGINE = ("model", "solution", "dtype", "stage", "window", "sinks")  # the options that say which engine it is
 
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:
     """The options of every command that runs the engine."""
     own = "default: the model's own setting"
-    for option in reversed(
+    for add in reversed(
         [
             click.option("--solution", is_flag=True, help="Run the solved engine instead of yours."),
             click.option("--stage", help="Which of the engines you have built (default: the furthest)."),
-            click.option(
-                "--model",
-                help="A checkpoint's folder or Hub id (default: models/tiny-qwen3, which comes with the course).",
-            ),
+            model_option,
             click.option(
                 "--window",
                 type=click.IntRange(min=1),
@@ -29,7 +28,7 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
             click.option(
                 "--sinks", type=click.IntRange(min=0), help="First tokens of the text that a window has besides."
             ),
-            click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="Of the weights."),
+            dtype_option,
             click.option(
                 "--max-tokens", type=click.IntRange(min=1), help="Default: 256, or what a minute is enough for."
             ),
@@ -43,7 +42,7 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
             click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The same seed gives the same text."),
         ]
     ):
-        command = option(command)
+        command = add(command)
     return command
 
 
@@ -57,18 +56,7 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
     "costs in bits per byte; without a name, list the mistakes. On the CPU, in float32 unless --dtype says otherwise; "
     "the seed is 1 by default, and a text has 100 tokens, or what 3 seconds are enough for.",
 )
-def generate(
-    prompt: str | None,
-    solution: bool,
-    stage: str | None,
-    model: str | None,
-    dtype: str | None,
-    window: int | None,
-    sinks: int | None,
-    max_tokens: int | None,
-    mistake: str | None,
-    **sampling: float | None,
-) -> int:
+def generate(prompt: str | None, max_tokens: int | None, mistake: str | None, **options: Any) -> int:
     """Continue a text: pdm run generate "Once upon a time".
 
     The text goes to stdout, the figures to stderr. Ctrl-C ends the text; the exit code is 130 then.
@@ -77,42 +65,25 @@ def generate(
     from ..engine import engine, talk
 
     ctx = click.get_current_context()
-    settings = engine.Sampling(**sampling)  # type: ignore[arg-type]
+    which = {name: options.pop(name) for name in ENGINE}
+    settings = engine.Sampling(**options)
     if mistake is not None:
         from .mistake import generate_with
 
-        which = {
-            "model": model,
-            "solution": solution,
-            "dtype": dtype,
-            "stage": stage,
-            "window": window,
-            "sinks": sinks,
-        }
         typed = {name: value for name, value in ctx.params.items() if value is not None and value is not False}
         typed = {name: value for name, value in typed.items() if name not in ("prompt", "mistake")}
         return generate_with(mistake, PROMPT if prompt is None else prompt, which, max_tokens, settings, typed)
     if prompt is None:
         raise click.MissingParameter(ctx=ctx, param_type="argument", param_hint="'PROMPT'")
-    runner = engine.load_engine(model, solution, dtype, stage, window, sinks)
-    return talk.generate(runner, prompt, max_tokens, settings)
+    return talk.generate(engine.load_engine(**which), prompt, max_tokens, settings)
 
 
 @click.command(short_help="Talk with a model, on your engine or ours.")
 @engine_options
-def chat(
-    solution: bool,
-    stage: str | None,
-    model: str | None,
-    dtype: str | None,
-    window: int | None,
-    sinks: int | None,
-    max_tokens: int | None,
-    **sampling: float | None,
-) -> int:
+def chat(max_tokens: int | None, **options: Any) -> int:
     """Talk with a model; /help says how."""
     blas.load()
     from ..engine import engine, talk
 
-    runner = engine.load_engine(model, solution, dtype, stage, window, sinks)
-    return talk.chat(runner, max_tokens, engine.Sampling(**sampling))  # type: ignore[arg-type]
+    runner = engine.load_engine(**{name: options.pop(name) for name in ENGINE})
+    return talk.chat(runner, max_tokens, engine.Sampling(**options))

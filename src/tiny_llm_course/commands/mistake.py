@@ -73,18 +73,13 @@ def generate_with(
 
 
 def _line(prompt: str, mistake: str, options: Mapping[str, object]) -> str:
-    words = ["pdm run generate", _quoted(prompt), "--mistake", shlex.quote(mistake)]
+    quoted = f'"{prompt}"' if not set(prompt) & set('"$`\\!\n') else shlex.quote(prompt)
+    words = ["pdm run generate", quoted, "--mistake", shlex.quote(mistake)]
     for name, value in options.items():
-        words += [f"--{name.replace('_', '-')}", *([] if value is True else [_typed(value)])]
+        words.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            words.append(f"{value:g}" if isinstance(value, float) else shlex.quote(str(value)))
     return " ".join(words)
-
-
-def _typed(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else shlex.quote(str(value))
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"' if not set(text) & set('"$`\\!\n') else shlex.quote(text)
 
 
 def _list(task: "Task", known: "Variants", again: Any) -> None:

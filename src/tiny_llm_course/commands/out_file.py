@@ -1,7 +1,10 @@
-"""A file that a command is told to write: never over something else, as `--out basics.py` would be typed in haste."""
+"""What commands write besides their lines: files, never over something else, and a line on a terminal that waits."""
 
+import json
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ..course.registry import UsageError
@@ -32,6 +35,27 @@ def must_be_writable(file: Path, kind: str, is_one: Callable[[bytes], bool]) -> 
         raise UsageError(f"{file} is there already, and is no earlier {kind}: name another file, or delete it first.")
 
 
+def must_take_measurement(record: Path | None, drawing: Path | None, *keys: str) -> None:
+    """The same for the files that a measurement is written to, if they are named; its record has these keys."""
+
+    def is_record(contents: bytes) -> bool:
+        try:
+            found = json.loads(contents)
+        except (ValueError, RecursionError):
+            return False
+        return isinstance(found, dict) and found.keys() >= {*keys}
+
+    if record:
+        must_be_writable(record, "record", is_record)
+    if drawing:
+        must_be_writable(drawing, "drawing", is_drawing)
+
+
+def is_drawing(contents: bytes) -> bool:
+    """Whether a file with these contents is one of our SVGs."""
+    return contents.startswith(b"<svg ")
+
+
 def write(file: Path, text: str) -> None:
     """Write it.
 
@@ -42,3 +66,16 @@ def write(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}.") from error
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say on a terminal what takes so long, and take it away again. Nothing turns meanwhile: it would be measured."""
+    shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    if shown:
+        print(f"{what} ...", end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        if shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

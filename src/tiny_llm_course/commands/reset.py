@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from ..course.nouns import Task
+from ..course.places import name_of
 from ..course.registry import UsageError, load_course
 from ..course.selection import selected, spelled
 from ..learner.backups import back_up
-from ..paths import LEARNER, ROOT, SOLUTION
+from ..paths import LEARNER, SOLUTION
 from ..terminal.screen import say
 from .options import names_of_tasks
 
@@ -53,10 +54,15 @@ def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) 
     there = [change.file for change in changes if change.file.exists()]
     folder = back_up({file.relative_to(LEARNER).as_posix(): file.read_bytes() for file in there})
     for change in changes:
-        _write(change)
+        try:
+            change.file.parent.mkdir(parents=True, exist_ok=True)
+            change.file.write_bytes(change.text.encode())
+        except OSError as error:
+            name = name_of(change.file)
+            raise UsageError(f"{name} cannot be written: {error.strerror}.", "pdm run doctor") from error
     for file in there:
         say("To get your file back as it was:")
-        say(f"  cp {_short(folder / file.relative_to(LEARNER))} {_short(file)}")
+        say(f"  cp {name_of(folder / file.relative_to(LEARNER))} {name_of(file)}")
     say(f"Next: pdm run test {tasks[0].id}")
     return 0
 
@@ -78,7 +84,7 @@ def _change(path: str, stub: str, tasks: Sequence[Task]) -> Change:
     from ..source.languages import language_of_target
 
     file = LEARNER / path
-    name = _short(file)
+    name = name_of(file)
     try:
         text = file.read_bytes().decode()
     except FileNotFoundError:
@@ -104,24 +110,12 @@ def _change(path: str, stub: str, tasks: Sequence[Task]) -> Change:
 def _whole(path: str, stub: str, reason: str) -> Change:
     """All of the file becomes its stub, also what was not asked for: that is to be said."""
     file, inside = LEARNER / path, [task.id for task in load_course().tasks() if task.target.file == path]
-    return Change(file, stub, [f"{_short(file)} {reason}: all of it becomes its stub, with {', '.join(inside)}."])
+    return Change(file, stub, [f"{name_of(file)} {reason}: all of it becomes its stub, with {', '.join(inside)}."])
 
 
 def _must_be_writable(files: Sequence[Path]) -> None:
     """Raise a UsageError, with the command that helps, before anything is asked or copied."""
     places = [file if file.exists() else file.parent for file in files]
-    if denied := [_short(place) for place in places if place.exists() and not os.access(place, os.W_OK)]:
+    if denied := [name_of(place) for place in places if place.exists() and not os.access(place, os.W_OK)]:
         names = " ".join(dict.fromkeys(denied))
         raise UsageError(f"{names} cannot be written, so nothing was changed. To allow it:", f"chmod u+w {names}")
-
-
-def _write(change: Change) -> None:
-    try:
-        change.file.parent.mkdir(parents=True, exist_ok=True)
-        change.file.write_bytes(change.text.encode())
-    except OSError as error:
-        raise UsageError(f"{_short(change.file)} cannot be written: {error.strerror}.", "pdm run doctor") from error
-
-
-def _short(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()

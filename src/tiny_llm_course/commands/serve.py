@@ -2,20 +2,19 @@
 
 import os
 import sys
+from functools import partial
 
 import click
 
 from ..doctor import blas
-from .options import Finite
+from .options import Finite, dtype_option, model_option
 
 
 @click.command(short_help="Serve a model to any OpenAI client, by your engine or ours.")
 @click.option("--solution", is_flag=True, help="Run the solved engine instead of yours.")
 @click.option("--stage", help="Which of the ways to serve that you have built (default: the furthest).")
-@click.option(
-    "--model", help="A checkpoint's folder or Hub id (default: models/tiny-qwen3, which comes with the course)."
-)
-@click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="Of the weights.")
+@model_option
+@dtype_option
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Where to listen; 0.0.0.0 lets other machines come in."
 )
@@ -70,9 +69,7 @@ def serve(
         page = f"a page to chat on is at {where}"
         say(f"{name} is served at {where}/v1 (stage {engine.mode.name}), {page}. Ctrl-C ends it.", err=True)
 
-    def load() -> ServingEngine:
-        return load_scheduler(model, solution, stage, limits, dtype)
-
+    load = partial(load_scheduler, model, solution, stage, limits, dtype)
     status = 0
     try:
         with listening:

@@ -15,7 +15,7 @@ from ..terminal.screen import USUAL, columns, say
 from ..terminal.wrapping import cut
 from .options import names_of_tasks
 
-NARROW, WIDE = 40, 100
+NARROW, WIDE = 40, 100  # columns of the board, at least and at most
 COLOURS = {State.DONE: "green", State.FAILING: "red", State.BORROWED: "cyan", State.TO_GRADE: "yellow"}
 LEGEND = {
     State.DONE: "done",
@@ -42,7 +42,7 @@ def status(names: tuple[str, ...], week: int | None, day: int | None, everything
     if everything:
         unfolded = {(task.week, task.day) for task in course.tasks()}
     unfolded = unfolded or {(current.week, current.day)}
-    width = _width()
+    width = min(max(columns(sys.stdout) or USUAL, NARROW), WIDE)
     for number, its_week in enumerate(course.weeks):
         if number:
             say()
@@ -135,8 +135,3 @@ def _wrapped(parts: Sequence[str], width: int) -> None:
             line = ""
         line += f"  {part}" if line else part
     say(line)
-
-
-def _width() -> int:
-    """The terminal's columns within reason; 80 where there is none."""
-    return min(max(columns(sys.stdout) or USUAL, NARROW), WIDE)

@@ -131,12 +131,3 @@ def _rounded(cell: Cell) -> Cell:
 def as_json(found: dict[str, Any]) -> str:
     """The text of a file."""
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
-
-
-def is_record(contents: bytes) -> bool:
-    """Whether a file with these contents was written so."""
-    try:
-        found = json.loads(contents)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and found.keys() >= {"day", "package", "machine", "columns", "rows", "see"}

@@ -11,26 +11,23 @@ from ...doctor import blas
 from ...terminal.screen import USUAL, columns, say
 from ...terminal.tables import PLAIN, SHADES, legend, maps, width_of
 from .. import out_file
+from ..options import OUT_FILE, dtype_option, model_option
 
 if TYPE_CHECKING:
     from ...engine.attending import Looks
     from ...engine.engine import Engine
 
-FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
-
 
 @click.command(short_help="See what each head of a model looks at.")
 @click.argument("text")
 @click.option("--solution", is_flag=True, help="Run our engine instead of yours.")
-@click.option(
-    "--model", help="A checkpoint's folder or Hub id (default: models/tiny-qwen3, which comes with the course)."
-)
-@click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="Of the weights.")
+@model_option
+@dtype_option
 @click.option("--layer", type=click.IntRange(min=0), help="This layer alone; the first one is 0.")
 @click.option("--head", type=click.IntRange(min=0), help="This head of each layer alone; the first one is 0.")
 @click.option("--numbers", is_flag=True, help="Numbers in place of shades.")
-@click.option("--svg", type=FILE, metavar="FILE", help="Draw the maps there.")
-@click.option("--html", type=FILE, metavar="FILE", help="Write a page there, on which each head can be looked at.")
+@click.option("--svg", type=OUT_FILE, metavar="FILE", help="Draw the maps there.")
+@click.option("--html", type=OUT_FILE, metavar="FILE", help="Write a page there, on which each head can be looked at.")
 @click.option("--open", "opened", is_flag=True, help="Open the page in the browser; without --html, one of its own.")
 def attention(
     text: str,
@@ -48,14 +45,13 @@ def attention(
 
     The weights are those of your engine of week 1, as your task 4.2.4 gives them.
     """
-    from .drawing import BEGINS, drawing
-    from .page import MARK, OWN, page
+    from .pictures import MARK, OWN, drawing, page
 
     if opened and not html:
         html = OWN
         html.parent.mkdir(exist_ok=True)
     if svg:
-        out_file.must_be_writable(svg, "drawing", lambda contents: contents.startswith(BEGINS))
+        out_file.must_be_writable(svg, "drawing", out_file.is_drawing)
     if html:
         out_file.must_be_writable(html, "page of heads", lambda contents: MARK.encode() in contents[:200])
     blas.load()

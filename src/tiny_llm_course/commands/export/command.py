@@ -15,7 +15,7 @@ from ...grading.day import ExitState, grade_day
 from ...learner import attempts, progress
 from ...terminal.screen import say
 from .. import out_file
-from ..options import names_of_tasks
+from ..options import OUT_FILE, names_of_tasks
 from . import formats, provenance
 from .verdicts import GradedDay, verdict
 
@@ -26,7 +26,7 @@ POINTS = ("difficulty", "minutes")
 @click.command(short_help="Write verdicts for a class: JUnit, JSON, Gradescope.")
 @names_of_tasks
 @click.option("--format", "form", type=click.Choice(FORMS), help="What to write.")
-@click.option("--out", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="A file; default: stdout.")
+@click.option("--out", type=OUT_FILE, help="A file; default: stdout.")
 @click.option(
     "--points", type=click.Choice(POINTS), default=POINTS[0], show_default=True, help="What a passed task counts."
 )
@@ -69,13 +69,9 @@ def export(
     else:
         out_file.write(out, text)
     verdicts = [verdict for graded in days for verdict in graded.verdicts]
-    passed = sum(v.status == "passed" for v in verdicts)
     score, most = sum(v.points for v in verdicts), sum(v.max_points for v in verdicts)
-    absent = sum(v.status == "not run here" for v in verdicts)
-    counted = f"{passed} of {len(verdicts)} task{'s' * (len(verdicts) != 1)} passed"
-    counted += f", {absent} not run here" * bool(absent)
     written = f"{out}: " if out else ""
-    say(f"{written}{counted}, {score} of {most} point{'s' * (most != 1)}", err=True)
+    say(f"{written}{formats.counted(verdicts)}, {score} of {most} point{'s' * (most != 1)}", err=True)
     return 0
 
 

@@ -35,13 +35,7 @@ def as_json(days: Sequence[GradedDay], source: Provenance) -> str:
 def as_gradescope(days: Sequence[GradedDay], source: Provenance) -> str:
     """What Gradescope's autograder reads from results/results.json (gradescope-autograders.readthedocs.io, specs)."""
     verdicts = [verdict for graded in days for verdict in graded.verdicts]
-    passed = sum(v.status == "passed" for v in verdicts)
-    absent = sum(v.status == "not run here" for v in verdicts)
-    output = [
-        f"{passed} of {len(verdicts)} task{'s' * (len(verdicts) != 1)} passed"
-        + f", {absent} not run here" * bool(absent)
-        + "."
-    ]
+    output = [f"{counted(verdicts)}."]
     if source.git and source.git.changed:
         output.append(f"The course's own files are changed: {', '.join(source.git.changed)}")
     tests = [
@@ -86,6 +80,15 @@ FORMATS: dict[str, Callable[[Sequence[GradedDay], Provenance], str]] = {
     "json": as_json,
     "gradescope": as_gradescope,
 }
+
+
+def counted(verdicts: Sequence[Verdict]) -> str:
+    """How many of the tasks have passed: "3 of 7 tasks passed, 1 not run here"."""
+    passed = sum(v.status == "passed" for v in verdicts)
+    absent = sum(v.status == "not run here" for v in verdicts)
+    return f"{passed} of {len(verdicts)} task{'s' * (len(verdicts) != 1)} passed" + f", {absent} not run here" * (
+        absent > 0
+    )
 
 
 def is_export(contents: bytes) -> bool:

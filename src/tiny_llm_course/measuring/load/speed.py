@@ -25,7 +25,7 @@ SHORT = 64  # tokens of an answer that is shown step by step, at most
 
 
 @dataclasses.dataclass(frozen=True)
-class Which:
+class EngineChoice:
     """The engine that is measured, as `load_scheduler` takes it."""
 
     model: str | None
@@ -34,11 +34,13 @@ class Which:
     draft: str | None = None
 
     def loaded(self, mode: str | None) -> ServingEngine:
-        """It, with nobody in it, and nothing kept of who was there before."""
+        """Load the engine with an empty scheduler and empty caches."""
         return load_scheduler(self.model, self.solution, mode, dtype=self.dtype, draft=self.draft)
 
 
-def measure(which: Which, load: Load, quick: bool = False, note: Callable[[str], None] = print) -> dict[str, Any]:
+def measure(
+    which: EngineChoice, load: Load, quick: bool = False, note: Callable[[str], None] = print
+) -> dict[str, Any]:
     """What was found, as JSON has it: a row for each mode, and what all depend on.
 
     Each mode is given the load all at once, in turns, which says how many tokens a second it can write, and as it
@@ -90,7 +92,7 @@ def there(solution: bool) -> Sequence[Mode]:
     return [first, *(mode for mode in others if not lacking(mode, solution))]
 
 
-def _throughput(which: Which, mode: Mode, load: Load, note: Callable[[str], None]) -> dict[str, float]:
+def _throughput(which: EngineChoice, mode: Mode, load: Load, note: Callable[[str], None]) -> dict[str, float]:
     note(mode.name)
     engine = which.loaded(mode.name)
     at_once = arrivals(engine, dataclasses.replace(load, rate=None))

@@ -1,0 +1,139 @@
+"""Whole engines: `bench engine`, one beside what this machine allows; `bench --progression`, all; `bench serve`."""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..course.registry import UsageError, load_course
+from ..engine.stages import undone
+from ..terminal.screen import USUAL, columns, say
+from .out_file import must_take_measurement, waiting, write
+
+if TYPE_CHECKING:
+    from ..measuring.load.speed import EngineChoice
+
+SHOWN = 12  # requests of a replay
+
+
+def bench_engine(which: dict[str, Any], quick: bool, file: Path | None, svg: Path | None) -> int:
+    """Measure an engine, `which` names it as `load_engine` does; print it, and write the files that are asked for."""
+    from ..dev.book import rooflines
+    from ..engine.engine import load_engine
+    from ..measuring.engine_speed import measure
+    from ..measuring.roofline_text import lines_of
+
+    must_take_measurement(file, svg, "title", "quick", "rows", "machine")
+    engine = load_engine(**which)
+    with waiting("measuring, up to 20 seconds"):
+        found = measure(engine, quick)
+    _show(f"{found['title']}, {found['storage']}", found, lines_of)
+    return _write(found, file, svg, rooflines.in_a_file)
+
+
+def bench_progression(which: dict[str, Any], quick: bool, file: Path | None, svg: Path | None) -> int:
+    """Measure all stages of a model, which `which` names; print them, and write the files that are asked for."""
+    from ..dev.book import progressions
+    from ..measuring.progression import measure
+    from ..measuring.progression_text import lines_of
+
+    must_take_measurement(file, svg, "title", "quick", "rows", "machine")
+    with waiting("measuring, up to a minute"):
+        found = measure(**which, quick=quick)
+    _show(found["title"], found, lines_of)
+    next_task = next((id_ for stage in load_course().stages() for id_ in undone(stage, which["solution"])), None)
+    if next_task:
+        say(f"The next stage is yours with task {next_task}: pdm run test {next_task}")
+    return _write(found, file, svg, progressions.in_a_file)
+
+
+def bench_serve(
+    which: dict[str, Any], stage: str | None, typed: dict[str, Any], quick: bool, file: Path | None, svg: Path | None
+) -> int:
+    """Measure, or replay; print it, and write the files that are asked for.
+
+    Args:
+        which: the engine, as `EngineChoice` has it.
+        stage: the one that a replay shows.
+        typed: the options of a load, `requests`, `rate`, `seed`, `url` and `replay`.
+        quick: small sizes.
+        file, svg: where to write what was found, and to draw it.
+    """
+    from ..measuring.load.speed import EngineChoice, measure
+    from ..measuring.load.workload import Load
+
+    engine = EngineChoice(**which)
+    load = Load(**{name: typed[name] for name in ("requests", "rate", "seed") if typed[name] is not None})
+    if typed["replay"] or typed["url"]:
+        if file or svg or (typed["replay"] and typed["url"]):
+            raise UsageError("--replay and --url stand alone: neither --json nor --svg, nor one with the other.")
+        return _replay(engine, stage, load) if typed["replay"] else _send(engine, load, typed["url"])
+    if stage:
+        raise UsageError("All stages are measured; with --replay, --stage says which one is shown.")
+    from ..dev.book import servings
+    from ..measuring.load.outcome import lines_of
+
+    must_take_measurement(file, svg, "title", "load", "rows", "machine")
+    with waiting("measuring, a minute or two"):
+        found = measure(engine, load, quick, note=lambda _: None)
+    _show(found["title"], found, lines_of, small="the load is")
+    return _write(found, file, svg, servings.in_a_file)
+
+
+def _replay(which: "EngineChoice", stage: str | None, load: Any) -> int:
+    from ..measuring.load.sending import replay
+    from ..measuring.load.speed import sample
+
+    engine = which.loaded(stage)
+    steps, came = replay(engine, sample(load, engine, SHOWN))
+    shown = engine.part("serving.timeline", "timeline"), engine.part("serving.timeline", "drawn")
+    say(f"Stage {engine.mode.name}: {engine.mode.title}. A column is a step.", bold=True)
+    say()
+    for line in shown[1](shown[0](steps, came), width=columns(sys.stdout) or USUAL):
+        say(line, cut=True)
+    return 0
+
+
+def _send(which: "EngineChoice", load: Any, url: str) -> int:
+    from ..measuring.clock import number
+    from ..measuring.load.sending import model_at, send
+    from ..measuring.load.workload import arrivals
+
+    model = model_at(url)
+    engine = dataclasses.replace(which, solution=True).loaded(None)  # spells the prompts, and serves nobody
+    with waiting(f"sending {load.requests} requests"):
+        outcome = send(url, model, engine, arrivals(engine, load))
+    found = outcome.summary()
+    say(f"{model} at {url}: {load.requests} requests, {found['failed']} without an answer", bold=True)
+    say(f"  {number(outcome.throughput)} tokens/s")
+    for name, key in (("to the first token", "ttft"), ("between two tokens", "tpot")):
+        if times := found[key]:
+            parts = ", ".join(f"{p} {number(1000 * seconds)} ms" for p, seconds in times.items())
+            say(f"  {name}: {parts}")
+    for reason in sorted({answer.failed for answer in outcome.answers if answer.failed})[:3]:
+        say(f"  without an answer: {reason}", colour="yellow")
+    return 0
+
+
+def _show(
+    heading: str,
+    found: dict[str, Any],
+    lines_of: Callable[[dict[str, Any], int], list[str]],
+    small: str = "the sizes are",
+) -> None:
+    say(f"{heading}  ({found['package']})", bold=True)
+    say()
+    for line in lines_of(found, columns(sys.stdout) or USUAL):
+        say(line, cut=True)
+    if found["quick"]:
+        say(f"Measured with --quick: {small} too small to say anything.", colour="yellow")
+
+
+def _write(found: dict[str, Any], file: Path | None, svg: Path | None, drawn: Callable[[dict[str, Any]], str]) -> int:
+    if file:
+        write(file, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    if svg:
+        write(svg, drawn(found))
+    return 0
