@@ -15,33 +15,26 @@ ENGINE = ("model", "solution", "dtype", "stage", "window", "sinks")  # the optio
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:
     """The options of every command that runs the engine."""
     own = "default: the model's own setting"
-    for add in reversed(
-        [
-            click.option("--solution", is_flag=True, help="Run the solved engine instead of yours."),
-            click.option("--stage", help="Which of the engines you have built (default: the furthest)."),
-            model_option,
-            click.option(
-                "--window",
-                type=click.IntRange(min=1),
-                help="Let every layer see so many tokens only (day 3 of week 4).",
-            ),
-            click.option(
-                "--sinks", type=click.IntRange(min=0), help="First tokens of the text that a window has besides."
-            ),
-            dtype_option,
-            click.option(
-                "--max-tokens", type=click.IntRange(min=1), help="Default: 256, or what a minute is enough for."
-            ),
-            click.option("--temp", type=Finite(min=0), help=f"Temperature, 0 for the likeliest token ({own}, or 0.7)."),
-            click.option("--top-k", type=click.IntRange(min=0), help=f"0 is off ({own})."),
-            click.option("--top-p", type=click.FloatRange(0, 1), help=f"1 is off ({own})."),
-            click.option("--min-p", type=click.FloatRange(0, 1), help=f"0 is off ({own})."),
-            click.option(
-                "--repetition-penalty", type=click.FloatRange(min=0, min_open=True), help=f"1 is off ({own})."
-            ),
-            click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The same seed gives the same text."),
-        ]
-    ):
+    options: list[Callable[[Callable[..., int]], Callable[..., int]]] = [
+        click.option("--solution", is_flag=True, help="Run the solved engine instead of yours."),
+        click.option("--stage", help="Which of the engines you have built (default: the furthest)."),
+        model_option,
+        click.option(
+            "--window",
+            type=click.IntRange(min=1),
+            help="Let every layer see so many tokens only (day 3 of week 4).",
+        ),
+        click.option("--sinks", type=click.IntRange(min=0), help="First tokens of the text that a window has besides."),
+        dtype_option,
+        click.option("--max-tokens", type=click.IntRange(min=1), help="Default: 256, or what a minute is enough for."),
+        click.option("--temp", type=Finite(min=0), help=f"Temperature, 0 for the likeliest token ({own}, or 0.7)."),
+        click.option("--top-k", type=click.IntRange(min=0), help=f"0 is off ({own})."),
+        click.option("--top-p", type=click.FloatRange(0, 1), help=f"1 is off ({own})."),
+        click.option("--min-p", type=click.FloatRange(0, 1), help=f"0 is off ({own})."),
+        click.option("--repetition-penalty", type=click.FloatRange(min=0, min_open=True), help=f"1 is off ({own})."),
+        click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The same seed gives the same text."),
+    ]
+    for add in reversed(options):
         command = add(command)
     return command
 

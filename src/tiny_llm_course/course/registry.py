@@ -151,39 +151,26 @@ def _load(folder: Path) -> Course:
 
 
 RUNS = ("build", "calls", "launches")
+TARGETS = ("target", "model", "generate", "config", "counts", "make")  # keys whose values are parsed
 
 
 def _week(table: dict[str, Any]) -> Week:
     number = table["number"]
-    stages, engines = (tuple(map(_stage, table.get(key, []))) for key in ("stages", "engines"))
+    stages, engines = (tuple(_made(Stage, each) for each in table.get(key, [])) for key in ("stages", "engines"))
     days = [_day(day, number) for day in table["days"]]
     if "open" in table:
         days.append(_open_task(table["open"], number, max((day.number for day in days), default=0) + 1))
-    modes = tuple(map(_mode, table.get("modes", [])))
+    modes = tuple(_made(Mode, each) for each in table.get("modes", []))
     return Week(
         number, table["title"], tuple(days), stages, modes, engines, **{key: table.get(key, "") for key in RUNS}
     )
 
 
-def _stage(table: dict[str, Any]) -> Stage:
-    return Stage(
-        name=table["name"],
-        title=table["title"],
-        model=Target.parse(table["model"]),
-        generate=Target.parse(table["generate"]),
-        needs=tuple(table["needs"]),
-        requires=tuple(table.get("requires", ())),
-        rereads=table.get("rereads", Stage.rereads),
-        packed=table.get("packed", Stage.packed),
-        config=Target.parse(table.get("config", str(Stage.config))),
-        counts=Target.parse(table["counts"]) if "counts" in table else None,
-    )
-
-
-def _mode(table: dict[str, Any]) -> Mode:
-    lists = {key: tuple(table.get(key, ())) for key in ("needs", "kernels", "requires")}
-    asked = table.get("asked", Mode.asked)
-    return Mode(table["name"], table["title"], Target.parse(table["make"]), **lists, asked=asked)
+def _made(kind: type[Any], table: dict[str, Any], **more: Any) -> Any:
+    """A Stage, Mode or Task of a table: lists become tuples, and what names a part of a package a Target."""
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    values |= {key: Target.parse(table[key]) for key in TARGETS if key in table}
+    return kind(**values, **more)
 
 
 def _day(table: dict[str, Any], week: int) -> Day:
@@ -200,24 +187,11 @@ def _open_task(table: dict[str, Any], week: int, place: int) -> Day:
 
 
 def _task(table: dict[str, Any], week: int, day: int) -> Task:
-    return Task(
-        id=table["id"],
-        title=table["title"],
-        target=Target.parse(table["target"]),
-        tests=table["tests"],
-        needs=tuple(table["needs"]),
-        minutes=table["minutes"],
-        difficulty=table["difficulty"],
-        forbidden=tuple(table["forbidden"]),
-        hints=tuple(table["hints"]),
-        week=week,
-        day=day,
-        runner=Target.parse(table["program"]) if "program" in table else None,
-        requires=tuple(table.get("requires", ())),
-        seconds=table.get("seconds", Task.seconds),
-        optional=table.get("optional", Task.optional),
-        makes=tuple(map(Box.parse, table.get("makes", ()))),
-    )
+    runner = Target.parse(table["program"]) if "program" in table else None
+    makes = tuple(map(Box.parse, table.get("makes", ())))
+    own = {key: value for key, value in table.items() if key not in ("program", "makes", "of", "chapter")}
+    task: Task = _made(Task, own, week=week, day=day, runner=runner, makes=makes)
+    return task
 
 
 def _numbers(selector: str) -> list[int]:

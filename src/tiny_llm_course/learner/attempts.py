@@ -6,13 +6,11 @@ is added in one step and read by itself, so that graders at work together, or a 
 None of it leaves this machine but by `export --history`.
 """
 
-import contextlib
 import dataclasses
 import difflib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -201,19 +199,7 @@ def _add(task: Task, attempt: Attempt, after: list[Attempt]) -> bool:
             if sum(map(len, lines)) + len(each) > LARGEST:
                 break
             lines.insert(0, each)
-        _replace(file, b"".join(lines))
+        progress.write_whole(file, b"".join(lines))
     except OSError:
         return False
     return True
-
-
-def _replace(file: Path, contents: bytes) -> None:
-    handle, name = tempfile.mkstemp(prefix="attempts-", suffix=".tmp", dir=file.parent)
-    try:
-        with open(handle, "wb") as new:
-            new.write(contents)
-        os.replace(name, file)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise

@@ -4,7 +4,6 @@
 it was given for, `borrowed` lists the tasks that run on the reference. Whatever else the file holds is left alone.
 """
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -46,26 +45,27 @@ def load() -> dict[str, Any]:
 
 
 def save(data: dict[str, Any]) -> bool:
-    """Remember, and say whether that worked; a checkout that cannot be written to remembers nothing, and works.
-
-    Whoever reads the file meanwhile finds the old one or the new one, whole.
-    """
+    """Remember, and say whether that worked; a checkout that cannot be written to remembers nothing, and works."""
+    content = json.dumps(data, indent=1).encode() + b"\n"
     try:
         FILE.parent.mkdir(exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix="progress-", suffix=".tmp", dir=FILE.parent)
+        write_whole(FILE, content)
     except OSError:
         return False
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(json.dumps(data, indent=1) + "\n")
-        os.replace(name, FILE)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        if not isinstance(error, OSError):
-            raise
-        return False
     return True
+
+
+def write_whole(file: Path, content: bytes, mode: int = 0o600) -> None:
+    """Write a file; whoever reads it meanwhile finds the old one or the new one, whole."""
+    handle, name = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=".tmp", dir=file.parent)
+    try:
+        with open(handle, "wb") as stream:
+            stream.write(content)
+        os.chmod(name, mode)
+        os.replace(name, file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def hints_seen(task: str) -> int:

@@ -6,7 +6,6 @@ a `Table`. The package is the learner's or the solution, whichever was put on th
 
 import ast
 import dataclasses
-import datetime
 import importlib.util
 import io
 import json
@@ -19,7 +18,7 @@ from ..course.places import bench_path, record_path
 from ..course.registry import Course, UsageError, load_course, resolve
 from ..grading.exceptions import learners_code
 from ..learner import progress
-from ..paths import LEARNER, ROOT, SOLUTION, put_first
+from ..paths import LEARNER, SOLUTION, put_first
 from ..programs import borrowing
 from ..source.parsing import parse
 from .clock import Cell, Table
@@ -101,7 +100,7 @@ def run(measurement: Measurement, package: Path, quick: bool = False) -> dict[st
     Raises:
         LearnerError: the package raised something.
     """
-    from .machine import machine
+    from .machine import circumstances
 
     spec = importlib.util.spec_from_file_location(f"bench_{measurement.name}", measurement.file)
     assert spec
@@ -113,10 +112,7 @@ def run(measurement: Measurement, package: Path, quick: bool = False) -> dict[st
     return {
         "day": measurement.name,
         "title": measurement.title,
-        "package": package.relative_to(ROOT).as_posix(),
-        "quick": quick,
-        "date": datetime.date.today().isoformat(),
-        "machine": machine(),
+        **circumstances(package, quick),
         "columns": list(table.columns),
         "rows": [[_rounded(cell) for cell in row] for row in table.rows],
         "see": table.see,

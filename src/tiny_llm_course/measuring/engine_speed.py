@@ -5,7 +5,6 @@ caches. An engine that reads the whole text again does more, and is held to what
 """
 
 import dataclasses
-import datetime
 import functools
 import io
 import statistics
@@ -13,15 +12,16 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 
 from ..engine.engine import Engine
-from ..paths import EMBEDDED_MODEL, ROOT
+from ..paths import EMBEDDED_MODEL
 from ..programs.packages import SOLUTION_NAME, load_solution, program
-from .machine import limits, machine
+from .machine import circumstances, limits
 
 TEXT = "Once upon a time there was a little girl who had a big blue dog. "
 PREFILLS = (1, 8, 64, 256)  # tokens of a prompt
@@ -74,12 +74,9 @@ def measure(engine: Engine, quick: bool = False) -> dict[str, Any]:
             }
         )
     return {
-        "title": f"{name_of(engine)}, stage {engine.stage.name}",
+        "title": f"{name_of(engine.checkpoint.folder)}, stage {engine.stage.name}",
         "storage": in_words(storage),
-        "package": engine.package.relative_to(ROOT).as_posix(),
-        "quick": quick,
-        "date": datetime.date.today().isoformat(),
-        "machine": machine(),
+        **circumstances(engine.package, quick),
         "limits": dataclasses.asdict(machine_limits),
         "ridge": roofline.ridge(),
         "rows": rows,
@@ -149,9 +146,8 @@ def counts(engine: Engine) -> tuple[Count, Any]:
     return count, storage
 
 
-def name_of(engine: Engine) -> str:
-    """The model's, as a reader knows it."""
-    folder = engine.checkpoint.folder
+def name_of(folder: Path) -> str:
+    """The name of the model in a folder, as a reader knows it."""
     return "models/tiny-qwen3" if folder == EMBEDDED_MODEL else folder.name
 
 

@@ -4,18 +4,22 @@ Both rates are the best of several runs, as what disturbs a run only makes it sl
 """
 
 import dataclasses
+import datetime
 import os
 import platform
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
 from ..doctor.blas import in_use
 from ..doctor.machine import own_blas
+from ..paths import ROOT
 from .clock import on_cpu
 
 ROUNDS, SECONDS = 8, 0.6  # of runs, at most
@@ -37,6 +41,16 @@ def machine() -> dict[str, str]:
         "device": "CPU" if cpu else f"GPU, {_name(device)}",
     }
     return found | ({"blas": in_use() or own_blas()} if cpu else {})
+
+
+def circumstances(package: Path, quick: bool) -> dict[str, Any]:
+    """What every record of a measurement says of how it was taken."""
+    return {
+        "package": package.relative_to(ROOT).as_posix(),
+        "quick": quick,
+        "date": datetime.date.today().isoformat(),
+        "machine": machine(),
+    }
 
 
 def in_words(machine: dict[str, str]) -> str:

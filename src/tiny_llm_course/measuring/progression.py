@@ -4,7 +4,6 @@ All write as many tokens after the same words, each the likeliest, and take turn
 says why.
 """
 
-import datetime
 import io
 import json
 import math
@@ -24,7 +23,7 @@ from ..engine.stages import lacking, undone
 from ..paths import EMBEDDED_MODEL, ROOT
 from ..programs.packages import LearnerError
 from .engine_speed import counts, in_words, name_of
-from .machine import limits, machine
+from .machine import circumstances, limits
 from .peers import NotHere, Pace, Writer, llama_cpp, mlx_lm, paced
 
 RECORD = ROOT / "benches" / "progression.json"  # of our solution, on the model that comes with the course
@@ -73,11 +72,8 @@ def measure(
     for name, each in paces.items():
         rows[name] |= {"not run": each} if isinstance(each, str) else _figures(each)
     return {
-        "title": f"{name_of(first)}: {count} tokens, each the likeliest",
-        "package": first.package.relative_to(ROOT).as_posix(),
-        "quick": quick,
-        "date": datetime.date.today().isoformat(),
-        "machine": machine(),
+        "title": f"{name_of(first.checkpoint.folder)}: {count} tokens, each the likeliest",
+        **circumstances(first.package, quick),
         "bandwidth": at_most.bandwidth,
         "how": at_most.how.partition(",")[0],
         "tokens": count,

@@ -10,6 +10,7 @@ from .parsing import parse
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = Function | ast.ClassDef
+WIDTH = 120  # of the course's lines
 
 
 @dataclass(frozen=True)
@@ -137,3 +138,18 @@ def docstring(node: Definition) -> ast.Constant | None:
 def is_private(name: str) -> bool:
     """Whether a name begins with an underscore and is not one of Python's own, like `__init__`."""
     return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
+
+
+def bound_name(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    """The name that one part of an import binds: `import a.b` binds `a`."""
+    return alias.asname or (alias.name.split(".")[0] if isinstance(node, ast.Import) else alias.name)
+
+
+def import_lines(node: ast.Import | ast.ImportFrom, words: Iterable[str], tail: str = "") -> tuple[str, ...]:
+    """An import statement with other words behind `import`, as the formatter writes it; `tail` ends its last line."""
+    words = list(words)
+    if isinstance(node, ast.Import):
+        return (f"import {', '.join(words)}{tail}",)
+    start = f"from {'.' * node.level}{node.module or ''} import "
+    line = start + ", ".join(words)
+    return (line + tail,) if len(line) <= WIDTH else (f"{start}(", *(f"    {word}," for word in words), f"){tail}")

@@ -1,6 +1,5 @@
 """The learner's package in a sync: what becomes of each file, in the work tree, the index and the commit."""
 
-import os
 import tempfile
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,6 +9,7 @@ from ...course.registry import UsageError
 from ...source.languages import language_of
 from ...source.merge.functions import Kept, Merged
 from ...source.merge.units import split
+from ..progress import write_whole
 from .git import Entry, Git, GitError
 
 BOM = b"\xef\xbb\xbf"
@@ -168,12 +168,4 @@ def write_files(root: Path, contents: dict[str, bytes | None]) -> None:
             file.unlink(missing_ok=True)
             continue
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".sync-")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-            os.chmod(temporary, file.stat().st_mode if file.exists() else 0o644)
-            os.replace(temporary, file)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_whole(file, content, file.stat().st_mode if file.exists() else 0o644)

@@ -1,7 +1,6 @@
 """`bench serve`: one load for every way to serve that is there, from static batching to all ideas together."""
 
 import dataclasses
-import datetime
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -11,8 +10,9 @@ from ...course.nouns import Mode
 from ...course.registry import load_course
 from ...engine.serving import ServingEngine, load_scheduler
 from ...engine.stages import lacking
-from ...paths import EMBEDDED_MODEL, ROOT
-from ..machine import machine
+from ...paths import ROOT
+from ..engine_speed import name_of
+from ..machine import circumstances
 from .sending import play
 from .workload import Arrival, Load, arrivals, tokens_of
 
@@ -72,13 +72,9 @@ def measure(
         come = arrivals(engine, dataclasses.replace(load, rate=rate))
         row |= play(engine, come).summary()
     read, written = tokens_of(come)
-    name = "models/tiny-qwen3" if engine.checkpoint.folder == EMBEDDED_MODEL else engine.checkpoint.folder.name
     return {
-        "title": f"{name}, {load.requests} requests",
-        "package": engine.package.relative_to(ROOT).as_posix(),
-        "quick": quick,
-        "date": datetime.date.today().isoformat(),
-        "machine": machine(),
+        "title": f"{name_of(engine.checkpoint.folder)}, {load.requests} requests",
+        **circumstances(engine.package, quick),
         "load": dataclasses.asdict(load) | {"rate": rate, "read": read, "written": written},
         "turns": len(turns),
         "fused": engine.fused,

@@ -4,9 +4,8 @@ import ast
 from collections.abc import Collection
 from dataclasses import replace
 
+from ..text import bound_name, import_lines
 from .units import Block, Unit, plain
-
-WIDTH = 120  # of the course's lines
 
 
 def is_import(unit: Unit | None) -> bool:
@@ -20,13 +19,6 @@ def imported(unit: Unit | None) -> dict[str, str]:
         return {}
     assert isinstance(unit.node, ast.Import | ast.ImportFrom)
     return {bound_name(unit.node, alias): ast.unparse(alias) for alias in unit.node.names}
-
-
-def bound_name(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
-    """The name that one part of an import binds."""
-    if alias.asname:
-        return alias.asname
-    return alias.name.split(".")[0] if isinstance(node, ast.Import) else alias.name
 
 
 def paired(base: Block, mine: Block) -> Block:
@@ -68,18 +60,8 @@ def merge_import(
     for unit in (mine, new) if base and mine and plain(mine.own) != plain(base.own) else (new, mine):
         if unit and imported(unit) == wanted:
             return replace(unit, lead=lead)
-    return replace(like, lead=lead, head=_written(like.node, wanted))
-
-
-def _written(node: ast.stmt, wanted: dict[str, str]) -> tuple[str, ...]:
-    """The statement, as the formatter writes it."""
-    words = sorted(wanted.values(), key=_order)
-    if isinstance(node, ast.Import):
-        return ("import " + ", ".join(words),)
-    assert isinstance(node, ast.ImportFrom)
-    start = f"from {'.' * node.level}{node.module or ''} import "
-    line = start + ", ".join(words)
-    return (line,) if len(line) <= WIDTH else (f"{start}(", *(f"    {word}," for word in words), ")")
+    assert isinstance(like.node, ast.Import | ast.ImportFrom)
+    return replace(like, lead=lead, head=import_lines(like.node, sorted(wanted.values(), key=_order)))
 
 
 def _order(words: str) -> tuple[int, str]:

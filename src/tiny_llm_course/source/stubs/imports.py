@@ -6,9 +6,8 @@ from collections.abc import Collection
 from ...course.nouns import Target
 from ..names import names
 from ..parsing import parse
-from ..text import Edit, Text, end_line
+from ..text import Edit, Text, bound_name, end_line, import_lines
 
-WIDTH = 120
 PACKAGE = "tiny_llm"
 
 
@@ -24,21 +23,19 @@ def drop_imports(source: str, stub: str, needed: Collection[Target]) -> str:
     for node in text.tree.body:
         if not isinstance(node, ast.Import | ast.ImportFrom) or _is_future(node):
             continue
-        kept = [alias for alias in node.names if _bound(node, alias) not in orphans or _is_needed(node, alias, needed)]
+        kept = [
+            alias for alias in node.names if bound_name(node, alias) not in orphans or _is_needed(node, alias, needed)
+        ]
         if len(kept) < len(node.names):
             comment = text.comments.get(end_line(node))
             first = text.first_line(node) if not kept else node.lineno
-            edits.append(Edit(first, end_line(node), _rendered(node, kept, comment)))
+            lines = import_lines(node, map(ast.unparse, kept), f"  {comment}" * bool(comment)) if kept else ()
+            edits.append(Edit(first, end_line(node), lines))
     return text.edited(edits)
 
 
 def _is_future(node: ast.Import | ast.ImportFrom) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
-
-
-def _bound(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
-    """The name that the import defines: `import a.b` defines `a`."""
-    return alias.asname or (alias.name.split(".")[0] if isinstance(node, ast.Import) else alias.name)
 
 
 def _is_needed(node: ast.Import | ast.ImportFrom, alias: ast.alias, needed: Collection[Target]) -> bool:
@@ -55,17 +52,3 @@ def _is_needed(node: ast.Import | ast.ImportFrom, alias: ast.alias, needed: Coll
     modules = [f".{target.module}" for target in needed]
     # A relative import leaves out the folders that both modules are in: so the end decides.
     return any(holder.endswith(imported) for holder in holders + modules)
-
-
-def _rendered(node: ast.Import | ast.ImportFrom, kept: list[ast.alias], comment: str | None) -> tuple[str, ...]:
-    if not kept:
-        return ()
-    imported = [ast.unparse(alias) for alias in kept]
-    tail = f"  {comment}" if comment else ""
-    if isinstance(node, ast.Import):
-        return (f"import {', '.join(imported)}{tail}",)
-    head = f"from {'.' * node.level}{node.module or ''} import "
-    line = head + ", ".join(imported)
-    if len(line) <= WIDTH:
-        return (line + tail,)
-    return (f"{head}(", *(f"    {name}," for name in imported), f"){tail}")
