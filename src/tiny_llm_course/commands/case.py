@@ -11,9 +11,10 @@ import click
 from ..course.findings import Kind
 from ..course.nouns import Task
 from ..course.registry import load_course
+from ..course.results import verdict
 from ..course.selection import one_task
 from ..grading.day import grade_day
-from ..grading.report import ScreenBudget, facts, faults, report_heading, report_results, verdict
+from ..grading.report import ScreenBudget, facts, faults, report_heading, report_results
 from ..learner import progress
 from ..paths import LEARNER, ROOT
 from ..terminal.screen import say

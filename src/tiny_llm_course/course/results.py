@@ -1,10 +1,11 @@
-"""What grading finds out about a task."""
+"""What grading finds out about a task, and its verdict in words."""
 
 import dataclasses
 from typing import Literal
 
 from .findings import Claim, Finding, Kind
 from .nouns import Task
+from .registry import load_course
 from .requirements import in_words
 
 Status = Literal["passed", "failed", "not started", "waiting", "not run", "not run here", "borrowed"]
@@ -96,3 +97,38 @@ class TaskResult:
         """Keep the finding if it is to be told before the one there is."""
         if self.finding is None or finding.rank() < self.finding.rank():
             self.finding = finding
+
+
+def verdict(result: TaskResult) -> str:
+    """A task's status in words, with its checks counted."""
+    count = f"{result.failed} of {result.checks} check{'s' * (result.checks > 1)} failed"
+    match result.status:
+        case "passed":
+            checks = f"passed, {result.checks} check{'s' * (result.checks > 1)}"
+            return f"{checks}; {result.not_here}" if result.not_here else checks
+        case "not run here":
+            return result.not_here
+        case "waiting" if result.finding:
+            return f"waits for {load_course().task(result.finding.blocker).label}"
+        case "not run" if result.finding and (result.finding.blocker or result.finding.kind == Kind.COURSE):
+            return f"not run, {result.finding.headline}"
+        case "not run" if result.finding:
+            return f"not run, {result.finding.barred}"
+        case "not run":
+            return f"not run, {result.passed} of {result.checks} checks passed before the tests were stopped"
+        case "failed" if result.culprits:
+            are = "are" if len(result.culprits) > 1 else "is"
+            return f"{count}; this task is right, {' and '.join(result.culprits)} which it uses {are} not"
+        case "not started" if result.culprits:
+            return f"not started, and would wait for {load_course().task(result.first).label}, which is not right"
+        case "borrowed":
+            return f"borrowed (pdm run return {result.task.id} to write it yourself)"
+        case "failed" if result.finding and result.finding.place:
+            return f"failed, {result.finding.barred}"
+        case "failed" if result.passed + result.failed == result.checks:
+            return count
+        case "failed" if result.checks:
+            failed = f", {result.failed} of which failed" if result.failed else ""
+            return f"failed, stopped after {result.passed + result.failed} of {result.checks} checks{failed}"
+        case status:
+            return f"{status}, optional" if result.left_out else status

@@ -10,7 +10,7 @@ from ..course.nouns import Day, Task
 from ..course.places import chapter
 from ..course.registry import load_course
 from ..course.requirements import missing
-from ..course.results import SETTLED, TaskResult
+from ..course.results import SETTLED, TaskResult, verdict
 from ..learner.board import State, next_task, standings
 from ..paths import LEARNER, ROOT
 from ..source.written import where
@@ -128,18 +128,12 @@ def _report_day(results: Sequence[TaskResult], package: str, broken: Mapping[str
     passed = sum(r.status == "passed" for r in results)
     counted = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed{_besides(results)}."
     line = counted if results else "Nothing is written yet."
-    if following := _following(results, broken):
-        line += f" Next: {following[0]}."
-    elif all(result.borrowed for result in results):
+    if results and all(result.borrowed for result in results):
         line += f" Next: pdm run return {' '.join(r.task.id for r in results)}"
-    elif package == LEARNERS:
-        line += f" Next: {_after_all_passed()}"
-    say(
-        line,
-        colour="green"
-        if passed and all(r.left_out or r.status in ("passed", "not run here") for r in results)
-        else None,
-    )
+    else:
+        line += _next_step(results, broken, package)
+    good = passed and all(r.left_out or r.status in ("passed", "not run here") for r in results)
+    say(line, colour="green" if good else None)
 
 
 def _besides(results: Iterable[TaskResult]) -> str:
@@ -156,26 +150,21 @@ def report_sum(results: Sequence[TaskResult], package: str) -> None:
     _report_references(results)
     borrowed = sum(result.borrowed for result in results)
     line = f"{sum(r.status == 'passed' for r in results)} of {len(results)} tasks passed in all{_besides(results)}"
-    line += f", {borrowed} borrowed." if borrowed else "."
-    if following := _following(results, {}):
-        line += f" Next: {following[0]}."
-    elif package == LEARNERS:
-        line += f" Next: {_after_all_passed()}"
-    say(line, bold=True)
+    line += f", {borrowed} borrowed" * bool(borrowed)
+    say(f"{line}.{_next_step(results, {}, package)}", bold=True)
 
 
-def _following(results: Sequence[TaskResult], broken: Mapping[str, Finding]) -> list[str]:
-    """What is to be done, in order."""
+def _next_step(results: Sequence[TaskResult], broken: Mapping[str, Finding], package: str) -> str:
+    """The first thing to do, as the end of a line; where all has passed, the next task of the course, by name."""
     left = sorted((r for r in results if r.status not in SETTLED), key=lambda r: r.task.optional)
     unfinished = [load_course().task(r.first) for r in left if not r.left_out or len(results) == 1]
     labels = [task.label for task in unfinished if not missing(task.requires)]
-    return [*(f"mend {place}" for place in {**broken, **faults(results)}), *labels]
-
-
-def _after_all_passed() -> str:
-    """The next task of the course, by name; where there is none, or a borrowed one, the board says more."""
+    for step in [*(f"mend {place}" for place in {**broken, **faults(results)}), *labels]:
+        return f" Next: {step}."
+    if package != LEARNERS:
+        return ""
     task = next_task(board := standings())
-    return f"{task.label}." if task and board[task.id].state is not State.BORROWED else "pdm run status"
+    return f" Next: {task.label}." if task and board[task.id].state is not State.BORROWED else " Next: pdm run status"
 
 
 def _report_alike(results: Sequence[TaskResult]) -> None:
@@ -239,41 +228,6 @@ def _prints(count: int, lines: Sequence[str], checks: int) -> list[Line]:
     first = f", the first {len(lines)}" * (count > len(lines))
     head = f"    your code printed {count} line{'s' * (count > 1)} in {checks} check{'s' * (checks != 1)}{first}:"
     return [partial(say, head), *(partial(say, f"      | {line}", cut=True) for line in lines)]
-
-
-def verdict(result: TaskResult) -> str:
-    """A task's status in words, with its checks counted."""
-    count = f"{result.failed} of {result.checks} check{'s' * (result.checks > 1)} failed"
-    match result.status:
-        case "passed":
-            checks = f"passed, {result.checks} check{'s' * (result.checks > 1)}"
-            return f"{checks}; {result.not_here}" if result.not_here else checks
-        case "not run here":
-            return result.not_here
-        case "waiting" if result.finding:
-            return f"waits for {load_course().task(result.finding.blocker).label}"
-        case "not run" if result.finding and (result.finding.blocker or result.finding.kind == Kind.COURSE):
-            return f"not run, {result.finding.headline}"
-        case "not run" if result.finding:
-            return f"not run, {result.finding.barred}"
-        case "not run":
-            return f"not run, {result.passed} of {result.checks} checks passed before the tests were stopped"
-        case "failed" if result.culprits:
-            are = "are" if len(result.culprits) > 1 else "is"
-            return f"{count}; this task is right, {' and '.join(result.culprits)} which it uses {are} not"
-        case "not started" if result.culprits:
-            return f"not started, and would wait for {load_course().task(result.first).label}, which is not right"
-        case "borrowed":
-            return f"borrowed (pdm run return {result.task.id} to write it yourself)"
-        case "failed" if result.finding and result.finding.place:
-            return f"failed, {result.finding.barred}"
-        case "failed" if result.passed + result.failed == result.checks:
-            return count
-        case "failed" if result.checks:
-            failed = f", {result.failed} of which failed" if result.failed else ""
-            return f"failed, stopped after {result.passed + result.failed} of {result.checks} checks{failed}"
-        case status:
-            return f"{status}, optional" if result.left_out else status
 
 
 def facts(finding: Finding) -> list[Line]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 from ...course.nouns import Task
 from ...course.registry import load_course
-from ...course.results import TaskResult
+from ...course.results import TaskResult, verdict
 from ...doctor.git import restoring
-from ...grading.report import MARKS, report_task, verdict
+from ...grading.report import MARKS, report_task
 from ...paths import LEARNER, ROOT
 from ...terminal.screen import USUAL, columns, say
 
