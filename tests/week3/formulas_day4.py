@@ -7,7 +7,10 @@ import numpy as np
 from tests.week2.formulas_day7 import kernel64
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.rounding import Array64, Round, exact
+from tiny_llm_course.testkit.rounding import Array64, Round, exact, to_float64
+
+HEADS = [(1, 1), (2, 1), (5, 5), (6, 2), (8, 2), (12, 4)]
+HELD = [math.nan, math.inf, 3e38]
 
 
 def paged64(
@@ -67,3 +70,37 @@ def of_others(pool: mx.array, table: list[int], tokens: int) -> mx.array:
     for token in range(tokens):
         free[table[token // page], 0, token % page] = False
     return mx.array(free)
+
+
+def paged_inputs(seed, length=4, tokens=11, page=4, heads=6, kv_heads=2, dims=8, dtype=mx.float32, **more):
+    """Queries, keys, values, table and tokens; H, H_kv, L, D, page, pages and the group's size 3 all differ."""
+    keys, values, table = pooled(seed, tokens, page, kv_heads, dims, dtype, **more)
+    return normals(seed + 2, dtype)(length, heads, dims), keys, values, table, tokens
+
+
+def with_held(inputs, held):
+    """The same, where every place that is not of the request's tokens holds this."""
+    queries, keys, values, table, tokens = inputs
+    free = of_others(keys, table, tokens)
+    return queries, mx.where(free, held, keys), mx.where(free, held, values), table, tokens
+
+
+def by_mlx(queries, keys, values, table, tokens, scale):
+    """MLX's own attention, of the request's keys and values side by side."""
+    own = (mx.array(side_by_side(to_float64(pool), table, tokens), mx.float32)[None] for pool in (keys, values))
+    attended = mx.fast.scaled_dot_product_attention(queries.swapaxes(0, 1)[None], *own, scale=scale, mask="causal")
+    return to_float64(attended[0].swapaxes(0, 1))
+
+
+def sdpa(torch, q, k, v):
+    """PyTorch's, of as many queries as tokens: L x H x D, and H_kv x L x D."""
+    given = q.transpose(0, 1)[None], k[None], v[None]
+    options = {"is_causal": True, "enable_gqa": True, "scale": 0.5}
+    return torch.nn.functional.scaled_dot_product_attention(*given, **options)[0].transpose(0, 1)
+
+
+def by_torch(pytorch, queries, keys, values, table, tokens):
+    """PyTorch's answer, of the request's keys and values side by side."""
+    return pytorch(
+        sdpa, queries, *(mx.array(side_by_side(to_float64(x), table, tokens), mx.float32) for x in (keys, values))
+    )

@@ -24,6 +24,17 @@ class Calls(tuple[tuple[tuple[int, int], ...], ...]):
         return " | ".join(", ".join(f"{chr(65 + who)} {count}" for who, count in call) for call in self)
 
 
+# One request alone; two that begin together; one that comes when another is under way, in the other order, and one
+# whose tokens are forgotten in between.
+CALLS = [
+    Calls([((0, 5),)]),
+    Calls([((0, 2),), ((0, 1),), ((0, 2),)]),
+    Calls([((0, 3), (1, 2)), ((0, 1), (1, 1)), ((1, 2), (0, 1))]),
+    Calls([((1, 3),), ((1, 1), (0, 4)), ((0, 1), (2, 2), (1, 1))]),
+    Calls([((0, 3), (1, 2)), ((0, -2), (1, 1)), ((1, 1), (0, 2))]),
+]
+
+
 def calls_of(seed: int, requests: int, length: int) -> Calls:
     """Each of some requests reads so many tokens: all at once, one by one, or in parts as they are drawn."""
     draw = np.random.default_rng(seed)

@@ -12,6 +12,19 @@ import numpy as np
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.rounding import Array64
 
+SETTINGS: dict[str, dict[str, Any]] = {
+    "greedy": {},
+    "temp 1": {"temp": 1.0, "seed": 5},
+    "top-k, top-p": {"temp": 0.7, "top_k": 5, "top_p": 0.9, "seed": 8},
+    "penalty, min-p": {"temp": 1.2, "repetition_penalty": 3.0, "min_p": 0.05, "seed": 3},
+    "greedy, penalty": {"repetition_penalty": 2.5},
+}
+
+
+def setting_words(settings: dict[str, Any]) -> str:
+    """Return the settings of a request as a case shows them."""
+    return ", ".join(f"{name} {value}" for name, value in settings.items()) or "greedy"
+
 
 def refuse(headline: str, case: str = "", *lines: str) -> None:
     """What a stand-in was given cannot be."""

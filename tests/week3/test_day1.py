@@ -17,7 +17,7 @@ from tests.week1.formulas import grouped64
 from tests.week1.layer_of_operators import layer_of_operators
 from tests.week1.reference_model import QWEN3, QWEN25, embedded_model, model64, random_model, random_tokens
 from tests.week2.doubling import Doubling, halved
-from tests.week3.ragged import Calls, attention_of, calls_of, played, read_of, rows_of, stacked
+from tests.week3.ragged import CALLS, Calls, attention_of, calls_of, played, read_of, rows_of, stacked
 from tests.week3.stories import (
     REASONS,
     VOCAB,
@@ -38,31 +38,18 @@ from tiny_llm.serving import memory, plans, queue, ragged, request, sampling, sc
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted, type_words
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_error, raises_value_error
-from tiny_llm_course.testkit.inputs import DTYPES, normals, token_ids
+from tiny_llm_course.testkit.errors import Kind, fail, raises_error, raises_value_error
+from tiny_llm_course.testkit.inputs import normals, token_ids
+from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sizes, sweep
 from tiny_llm_course.testkit.texts import same_ids, same_pieces, same_text
 
 by_architecture = pytest.mark.parametrize("base", [QWEN3, QWEN25], ids=["qwen3", "qwen2.5"])
-by_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 by_head = pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
 
-# One request alone; two that begin together; one that comes when another is under way, in the other order, and one
-# whose tokens are forgotten in between.
-CALLS = [
-    Calls([((0, 5),)]),
-    Calls([((0, 2),), ((0, 1),), ((0, 2),)]),
-    Calls([((0, 3), (1, 2)), ((0, 1), (1, 1)), ((1, 2), (0, 1))]),
-    Calls([((1, 3),), ((1, 1), (0, 4)), ((0, 1), (2, 2), (1, 1))]),
-    Calls([((0, 3), (1, 2)), ((0, -2), (1, 1)), ((1, 1), (0, 2))]),
-]
 by_calls = pytest.mark.parametrize("calls", CALLS, ids=str)
-
-
-def fail(kind, headline, case, *lines):
-    raise CheckFailed(Finding(kind, headline, lines, case))
 
 
 # Task 1, attention of a ragged batch
@@ -1085,6 +1072,7 @@ def test_task_5_step_any_arrivals(many, slots, static):
 def test_task_5_step_with_your_model(seed, slots, temp):
     """Your model, memory and sampling: any batch gives each request the tokens that it gets alone."""
     model, draw = random_model(QWEN3, 11), np.random.default_rng(seed)
+    config = ModelConfig.from_dict(model.config)
     case = f"float32, {model}, {slots} slots, temp {temp}, seed {seed}"
     prompts = [draw.integers(0, 29, int(draw.integers(1, 7))).tolist() for _ in range(4)]
     found = []
@@ -1094,7 +1082,7 @@ def test_task_5_step_with_your_model(seed, slots, temp):
             for i, prompt in enumerate(prompts)
         ]
         with noted(case):
-            made = scheduler.Scheduler(ragged.RaggedModel(of(model), model.weights), memory.DenseMemory(2), slots=many)
+            made = scheduler.Scheduler(ragged.RaggedModel(config, model.weights), memory.DenseMemory(2), slots=many)
             for one in requests:
                 made.submit(one)
             for _ in range(20):

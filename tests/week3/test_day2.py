@@ -20,14 +20,9 @@ from tests.week3.fairness import in_words as script_in_words
 from tiny_llm.serving import latency, plans, queue
 from tiny_llm.serving.request import Chunk, Request
 from tiny_llm_course.testkit.cases import noted, type_words
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.sizes import sizes
-
-
-def fail(kind, headline, case, *lines, size=0, swept=False):
-    raise CheckFailed(Finding(kind, headline, lines, case, size, swept=swept))
-
 
 # Task 1, chunked prefill
 

@@ -31,25 +31,15 @@ from tiny_llm.config import ModelConfig
 from tiny_llm.paged import memory, pool, sizes, storage
 from tiny_llm.serving import request, scheduler
 from tiny_llm_course.testkit.agreement import agrees
-from tiny_llm_course.testkit.cases import noted, type_words
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
+from tiny_llm_course.testkit.cases import noted
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact
 from tiny_llm_course.testkit.sizes import sizes as drawn_sizes
+from tiny_llm_course.testkit.texts import same_number
 
 seeds = st.integers(0, 9999)
-
-
-def fail(kind, headline, case, *lines):
-    raise CheckFailed(Finding(kind, headline, lines, case))
-
-
-def same_number(actual, expected, what, case):
-    if type(actual) is not int:
-        fail(Kind.TYPE, f"{what} is {type_words(actual)}, expected an int", case)
-    if actual != expected:
-        fail(Kind.VALUES, f"{what} is wrong", case, f"expected  {expected}", f"got       {actual}")
 
 
 # Task 1, the pool

@@ -11,7 +11,17 @@ import mlx.core as mx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week3.formulas_day4 import group64, of_others, paged64, pooled, side_by_side
+from tests.week3.formulas_day4 import (
+    HEADS,
+    HELD,
+    by_mlx,
+    by_torch,
+    group64,
+    paged64,
+    paged_inputs,
+    pooled,
+    with_held,
+)
 
 from tiny_llm.metal import paged as in_metal
 from tiny_llm.paged import attention, kernels
@@ -19,49 +29,13 @@ from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.kernels import costs_at_most, fast
-from tiny_llm_course.testkit.marks import on
+from tiny_llm_course.testkit.marks import by_dtype, on
 from tiny_llm_course.testkit.memory import holds_less
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
-by_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
-by_heads = pytest.mark.parametrize(("heads", "kv_heads"), [(1, 1), (2, 1), (5, 5), (6, 2), (8, 2), (12, 4)])
-HELD = [math.nan, math.inf, 3e38]
-
-
-def paged_inputs(seed, length=4, tokens=11, page=4, heads=6, kv_heads=2, dims=8, dtype=mx.float32, **more):
-    """Queries, keys, values, table and tokens; H, H_kv, L, D, page, pages and the group's size 3 all differ."""
-    keys, values, table = pooled(seed, tokens, page, kv_heads, dims, dtype, **more)
-    return normals(seed + 2, dtype)(length, heads, dims), keys, values, table, tokens
-
-
-def with_held(inputs, held):
-    """The same, where every place that is not of the request's tokens holds this."""
-    queries, keys, values, table, tokens = inputs
-    free = of_others(keys, table, tokens)
-    return queries, mx.where(free, held, keys), mx.where(free, held, values), table, tokens
-
-
-def by_mlx(queries, keys, values, table, tokens, scale):
-    """MLX's own attention, of the request's keys and values side by side."""
-    own = (mx.array(side_by_side(to_float64(pool), table, tokens), mx.float32)[None] for pool in (keys, values))
-    attended = mx.fast.scaled_dot_product_attention(queries.swapaxes(0, 1)[None], *own, scale=scale, mask="causal")
-    return to_float64(attended[0].swapaxes(0, 1))
-
-
-def sdpa(torch, q, k, v):
-    """PyTorch's, of as many queries as tokens: L x H x D, and H_kv x L x D."""
-    given = q.transpose(0, 1)[None], k[None], v[None]
-    options = {"is_causal": True, "enable_gqa": True, "scale": 0.5}
-    return torch.nn.functional.scaled_dot_product_attention(*given, **options)[0].transpose(0, 1)
-
-
-def by_torch(pytorch, queries, keys, values, table, tokens):
-    """PyTorch's answer, of the request's keys and values side by side."""
-    return pytorch(
-        sdpa, queries, *(mx.array(side_by_side(to_float64(x), table, tokens), mx.float32) for x in (keys, values))
-    )
+by_heads = pytest.mark.parametrize(("heads", "kv_heads"), HEADS)
 
 
 # Task 1, attention over pages

@@ -13,137 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.week1.formulas import attention64
-from tests.week3.prefixes import Beginnings, edges_of, told
+from tests.week3.played_tree import BLUE, BLUE_DOG, CAT, DOG, IS, RED, THAT, A, Played, texts_of
+from tests.week3.prefixes import cut, edges_of
 from tests.week3.remembering import Contents, Remembering
 
-from tiny_llm.paged import pool, storage
-from tiny_llm.prefix import eviction, memory, tree
-from tiny_llm.prefix.edge import below
+from tiny_llm.paged import storage
+from tiny_llm.prefix import memory
 from tiny_llm.serving.request import Request, next_chunk
 from tiny_llm_course.testkit.agreement import compare
 from tiny_llm_course.testkit.cases import noted, type_words
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sizes
-
-# `That is a blue dog` and texts that begin alike, each token a number.
-THAT, IS, A, BLUE, DOG, RED, CAT = range(1, 8)
-BLUE_DOG = [THAT, IS, A, BLUE, DOG]
-
-
-def fail(kind, headline, case, *lines, size=0, swept=False):
-    raise CheckFailed(Finding(kind, headline, lines, case, size, swept=swept))
-
-
-def parting(expected, actual):
-    """The lines of two lists in which they differ, three of each at most."""
-    wanted = [line for line in expected if line not in actual][:3] or ["no others"]
-    got = [line for line in actual if line not in expected][:3] or ["no others"]
-    return [*(f"expected  {line}" for line in wanted), *(f"got       {line}" for line in got)]
-
-
-class Played:
-    """A tree, and a dictionary beside it: each move is made with both, and what comes of it is compared."""
-
-    def __init__(self, page=2, pages=60, swept=False):
-        self.pool = pool.PagePool(pages)
-        self.tree = tree.RadixTree(self.pool, page)
-        self.known, self.page, self.moves, self.swept = Beginnings(page), page, [f"page {page}"], swept
-        self.held = []  # by somebody else
-        self.check()
-
-    @property
-    def case(self):
-        told = ", ".join(self.moves)
-        return told if len(told) <= 300 else f"{self.moves[0]}, .. {told[-280:]}"
-
-    def fail(self, kind, headline, *lines):
-        fail(kind, headline, self.case, *lines, size=len(self.case), swept=self.swept)
-
-    def move(self, name, tokens, *more):
-        self.moves.append(f"{name} [{' '.join(map(str, tokens))}]{''.join(more)}")
-
-    def insert(self, *tokens, pages=None, like=list):
-        """By somebody who has read the text into pages of his own, and drops them afterwards."""
-        tokens = [*tokens]
-        own = self.pool.take(len(tokens) // self.page) if pages is None else pages
-        self.move("insert", tokens, f" in pages {own}", "" if like is list else f", each a {like.__name__}")
-        given = (tokens, own) if like is list else (like(tokens), like(own))
-        before = copy.deepcopy(given)
-        with noted(self.case):
-            found = self.tree.insert(*given)
-        if given != before:
-            self.fail(Kind.INPUT_CHANGED, "the caller's list was changed")
-        expected = self.known.insert(tokens, own)
-        self.same_pages(found, expected)
-        tokens.clear()  # who has a list of the caller's has nothing now
-        self.pool.drop(own)
-        own.clear()
-        found.clear()
-        self.check()
-
-    def match(self, *tokens, like=list):
-        self.move("match", tokens)
-        tokens = like(tokens)
-        with noted(self.case):
-            found = self.tree.match(tokens)
-        expected = self.known.match(tokens)
-        self.same_pages(found, expected)
-        found.clear()
-        self.check()
-        return expected
-
-    def hold(self, *tokens, among=slice(None)):
-        """Somebody finds a text, and holds some of its pages."""
-        held = self.match(*tokens)[among]
-        self.moves.append(f"hold {held}")
-        self.pool.hold(held)
-        self.held += held
-
-    def evict(self, count):
-        self.moves.append(f"evict {count}")
-        expected = self.known.evict(count, self.pool.holders)
-        with noted(self.case):
-            gone = eviction.evict(self.tree, count)
-        self.same_pages(gone, expected)
-        self.check()
-
-    def made_of_lists(self):
-        """Every edge has lists of tokens and pages, whatever they came in."""
-        for _, edge in below(self.tree.root):
-            for name in ("tokens", "pages"):
-                if type(held := getattr(edge, name)) is not list:
-                    self.fail(Kind.TYPE, f"the {name} of an edge are {type_words(held)}, expected a list")
-
-    def same_pages(self, found, expected):
-        if type(found) is not list:
-            self.fail(Kind.TYPE, f"got {type_words(found)}, expected a list")
-        if found != expected:
-            self.fail(Kind.VALUES, "other pages", f"expected  {expected}", f"got       {found}")
-
-    def check(self):
-        """The edges, and who holds which page."""
-        with noted(self.case):
-            try:
-                edges = edges_of(self.tree)
-            except (ValueError, TypeError, AttributeError) as error:
-                self.fail(Kind.VALUES, f"the tree is not one: {error}")
-        wanted, got = told(self.known.edges()), told(edges)
-        if wanted != got:
-            self.fail(Kind.VALUES, "other edges", *parting(wanted, got))
-        if self.tree.calls != self.known.calls:
-            self.fail(Kind.VALUES, "other calls", f"expected  {self.known.calls}", f"got       {self.tree.calls}")
-        holders = [self.pool.holders(page) for page in range(self.pool.pages)]
-        expected = [0] * self.pool.pages
-        for page in [*self.known.pages.values(), *self.held]:
-            expected[page] += 1
-        if holders != expected:
-            page = next(page for page, pair in enumerate(zip(holders, expected, strict=True)) if pair[0] != pair[1])
-            told_of = f"page {page} has {holders[page]} holders, expected {expected[page]}"
-            self.fail(Kind.VALUES, told_of, "holders are the tree, once for each page that it has, and whoever holds")
-
 
 # Task 1, the tree
 
@@ -284,20 +167,6 @@ def test_task_1_tree_refuses_what_does_not_fill_pages(tokens, pages):
     played.check()
 
 
-def texts_of(generator, count, longest, alphabet):
-    """Texts of a few tokens, of which each may begin as an earlier one."""
-    found = [[]]
-    for _ in range(count):
-        earlier = found[generator.integers(len(found))]
-        kept = earlier[: generator.integers(len(earlier) + 1)]
-        found.append(kept + generator.integers(0, alphabet, generator.integers(0, longest + 1)).tolist())
-    return found[1:]
-
-
-def cut_to(text, page):
-    return text[: len(text) // page * page]
-
-
 def test_task_1_tree_sweep():
     for n in sizes(P=33, L=260, T=9):
         generator = np.random.default_rng(n.seed)
@@ -306,7 +175,7 @@ def test_task_1_tree_sweep():
             if number % 2:
                 played.match(*text)
             else:
-                played.insert(*cut_to(text[: n.L], n.P))
+                played.insert(*cut(text[: n.L], n.P))
 
 
 short_texts = st.lists(st.integers(0, 1), max_size=9)
@@ -318,7 +187,7 @@ def test_task_1_tree_any_texts(moves, page):
     played = Played(page, pages=100)
     for new, text in moves:
         if new:
-            played.insert(*cut_to(text, page))
+            played.insert(*cut(text, page))
         else:
             played.match(*text)
 
@@ -454,7 +323,7 @@ def test_task_2_evict_sweep():
         for number, text in enumerate(texts_of(generator, 2 * n.T, n.L, n.turn(2, 50, 3))):
             match number % 4:
                 case 0 | 2:
-                    played.insert(*cut_to(text[: n.L], n.P))
+                    played.insert(*cut(text[: n.L], n.P))
                 case 1:
                     played.hold(*text, among=slice(0, n.turn(1, 3, 0)))
                 case 3:
@@ -472,7 +341,7 @@ def test_task_2_evict_any_texts(moves, page):
     for action, text in moves:
         match action:
             case "insert":
-                played.insert(*cut_to(text, page))
+                played.insert(*cut(text, page))
             case "match":
                 played.match(*text)
             case "hold":

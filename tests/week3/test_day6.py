@@ -13,7 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.week3.formulas_day6 import accept64, is_near, lookup64, pick64, probabilities64
-from tests.week3.speculating import Notes, Scripted, Told, Writers, greedy_text, mixed, random_logits
+from tests.week3.speculating import (
+    SETTINGS,
+    Notes,
+    Scripted,
+    Told,
+    Writers,
+    greedy_text,
+    mixed,
+    random_logits,
+    setting_words,
+)
 
 from tiny_llm.serving.plans import whole_prompts
 from tiny_llm.serving.request import Request, SamplingParams, next_chunk
@@ -23,21 +33,11 @@ from tiny_llm.speculative.chances import DRAFTING, JUDGING, uniforms
 from tiny_llm.speculative.drafts import Draft
 from tiny_llm_course.testkit.agreement import compare
 from tiny_llm_course.testkit.cases import noted, type_words
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, fail_if_different, raises_value_error
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sizes
 from tiny_llm_course.testkit.texts import again, same_ids
-
-
-def fail(kind, headline, case, *lines, size=0):
-    raise CheckFailed(Finding(kind, headline, lines, case, size))
-
-
-def differ(what, expected, actual, case, size=0):
-    if actual != expected:
-        fail(Kind.VALUES, what, case, f"expected  {expected}", f"got       {actual}", size=size)
-
 
 # Task 1, the acceptance rule
 
@@ -55,11 +55,11 @@ def accept_agrees(target, drafted_of, drafted, draws, *, case, size=0):
     if wrong := next((each for each in first if type(each) is not int), None):
         fail(Kind.TYPE, f"a number is {type_words(wrong)}, expected an int", case, size=size)
     expected = accept64(to_float64(target), to_float64(drafted_of), drafted, draws)
-    differ("wrong number of tokens that stand", expected[0], first[0], case, size)
+    fail_if_different("wrong number of tokens that stand", expected[0], first[0], case, size)
     stand = f"{expected[0]} token{'s stand' if expected[0] != 1 else ' stands'}"
-    differ(f"{stand}, but the next one is wrong", expected[1], first[1], case, size)
+    fail_if_different(f"{stand}, but the next one is wrong", expected[1], first[1], case, size)
     if second != first:
-        differ("the second call with the same inputs gave something else", first, second, case, size)
+        fail_if_different("the second call with the same inputs gave something else", first, second, case, size)
 
 
 def softmax_rows(generator, count, vocab, spread):
@@ -365,18 +365,7 @@ def test_task_2_lookup_refuses_first(tokens, count, longest, shortest, number):
 # Task 3, a draft model
 
 VOCAB = 9
-SETTINGS = {
-    "greedy": {},
-    "temp 1": {"temp": 1.0, "seed": 5},
-    "top-k, top-p": {"temp": 0.7, "top_k": 5, "top_p": 0.9, "seed": 8},
-    "penalty, min-p": {"temp": 1.2, "repetition_penalty": 3.0, "min_p": 0.05, "seed": 3},
-    "greedy, penalty": {"repetition_penalty": 2.5},
-}
 by_settings = pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
-
-
-def setting_words(settings):
-    return ", ".join(f"{name} {value}" for name, value in settings.items()) or "greedy"
 
 
 def drafted64(logits, text, output, count, settings):
@@ -432,14 +421,16 @@ def writers_agree(prompts, settings, script, seed, vocab=VOCAB, size=0):
                 fail(Kind.TYPE, f"a draft is {type_words(found)}, expected a Draft", here, size=size)
             if [type(each) for each in found.tokens] != [int] * len(found.tokens):
                 fail(Kind.TYPE, "the drafted tokens are not plain ints", here, size=size)
-            differ(f"wrong tokens{which}", tokens, found.tokens, here, size)
+            fail_if_different(f"wrong tokens{which}", tokens, found.tokens, here, size)
             if tokens:
                 numbers = f"probabilities{which}; {here}"
                 compare(found.probabilities, np.array(rows), mx.float32, 2e-5, numbers, size or len(texts[i]))
         books.draft(texts, counts, [tokens for tokens, _ in expected])
-        differ("the tokens of each call of the model are wrong", books.calls[-6:], writers.model.calls[-6:], here, size)
+        fail_if_different(
+            "the tokens of each call of the model are wrong", books.calls[-6:], writers.model.calls[-6:], here, size
+        )
         held = [len(books.held[i]) for i in sorted(books.held)]
-        differ("memory has another number of tokens", held, sorted_lengths(writers, held), here, size)
+        fail_if_different("memory has another number of tokens", held, sorted_lengths(writers, held), here, size)
         if any(each.read != 77 for each in writers.requests):
             fail(Kind.VALUES, "the caller's request has another `read` than before", here, size=size)
         if texts != [[*each.prompt, *each.output] for each in writers.requests]:
@@ -490,8 +481,8 @@ def test_task_3_draft_asked_again():
         writers = Writers(draft.DraftModel, Request, SamplingParams, *own, case=case)
         found = [writers.draft([count])[0].tokens for count in (3, 3, 1)]
     tokens, _ = drafted64(logits, [1, 2, 3], 0, 3, SETTINGS["temp 1"])
-    differ("wrong tokens", [tokens, tokens, tokens[:1]], found, case)
-    differ(
+    fail_if_different("wrong tokens", [tokens, tokens, tokens[:1]], found, case)
+    fail_if_different(
         "the tokens of each call of the model are wrong", [[3], [1], [1], [1], [1], [1], [1]], writers.model.calls, case
     )
 
@@ -509,11 +500,11 @@ def test_task_3_draft_keep():
         one = writers.memory.lengths
         writers.draft([2, 2])
         writers.drafter.keep([])
-    differ("memory has another number of tokens after keep", [[3, 3], [3]], [both, one], case)
-    differ(
+    fail_if_different("memory has another number of tokens after keep", [[3, 3], [3]], [both, one], case)
+    fail_if_different(
         "the tokens of each call of the model are wrong", [[2, 2], [1, 1], [2, 1], [1, 1]], writers.model.calls, case
     )
-    differ("memory has something after keep([])", [], writers.memory.lengths, case)
+    fail_if_different("memory has something after keep([])", [], writers.memory.lengths, case)
 
 
 def test_task_3_draft_without_a_seed():
@@ -542,8 +533,10 @@ def test_task_3_draft_no_room():
         writers = Writers(draft.DraftModel, Request, SamplingParams, prompts, [{}, {}, {}], logits, room=9, case=case)
         long, short = writers.draft([2, 9, 2]), writers.draft([2, 2, 2])
     two = [greedy_text(logits, prompt, 2) for prompt in prompts]
-    differ("wrong tokens where 9 are wanted of the second", [two[0], [], two[2]], [each.tokens for each in long], case)
-    differ("wrong tokens where 2 are wanted of each", two, [each.tokens for each in short], case)
+    fail_if_different(
+        "wrong tokens where 9 are wanted of the second", [two[0], [], two[2]], [each.tokens for each in long], case
+    )
+    fail_if_different("wrong tokens where 2 are wanted of each", two, [each.tokens for each in short], case)
 
 
 def test_task_3_draft_not_let_in():
@@ -556,7 +549,7 @@ def test_task_3_draft_not_let_in():
         writers.drafter.keep(writers.requests[1:])
         found.append(writers.draft([None, 1])[1].tokens)
     one, other = (greedy_text(logits, prompt, 1) for prompt in prompts)
-    differ(
+    fail_if_different(
         "wrong tokens of the first, of the second, and of the second when the first has gone",
         [one, [], other],
         found,
@@ -571,8 +564,10 @@ def test_task_3_draft_memory_that_finds():
     with noted(case):
         writers = Writers(draft.DraftModel, Request, SamplingParams, prompts, [{}, {}], logits, case=case, found=2)
         drafts = writers.draft([2, 2])
-    differ("wrong tokens", [greedy_text(logits, each, 2) for each in prompts], [each.tokens for each in drafts], case)
-    differ("the tokens of each call of the model are wrong", [[2, 1], [1, 1]], writers.model.calls, case)
+    fail_if_different(
+        "wrong tokens", [greedy_text(logits, each, 2) for each in prompts], [each.tokens for each in drafts], case
+    )
+    fail_if_different("the tokens of each call of the model are wrong", [[2, 1], [1, 1]], writers.model.calls, case)
 
 
 def test_task_3_draft_sweep():
@@ -667,11 +662,13 @@ def plan_agrees(budget, most, *, count=3, fewer=0, prompt=1, inner=None):
         expected.append((chunk.start, [*chunk.tokens, *tokens], chunk.scored + len(tokens)))
     if [chunk.request for chunk in chunks] != [chunk.request for chunk in plain]:
         fail(Kind.VALUES, "the chunks are not those of the inner plan, in its order", case)
-    differ("the chunks (start, tokens, scored) are wrong", expected, shown(chunks), case)
-    differ("what the drafter is asked, call by call, is wrong", [asked] * bool(asked), drafter.asked, case)
-    differ("who the drafter is to keep, call by call, is wrong", [3], drafter.kept, case)
-    differ("what the drafter is told first is wrong", ["keep", *["draft"] * bool(asked)], drafter.order, case)
-    differ("the budget of the inner plan is wrong", [budget] * len(budgets), budgets, case)
+    fail_if_different("the chunks (start, tokens, scored) are wrong", expected, shown(chunks), case)
+    fail_if_different("what the drafter is asked, call by call, is wrong", [asked] * bool(asked), drafter.asked, case)
+    fail_if_different("who the drafter is to keep, call by call, is wrong", [3], drafter.kept, case)
+    fail_if_different(
+        "what the drafter is told first is wrong", ["keep", *["draft"] * bool(asked)], drafter.order, case
+    )
+    fail_if_different("the budget of the inner plan is wrong", [budget] * len(budgets), budgets, case)
 
 
 @pytest.mark.parametrize("budget", [100, 12, 11, 9, 6, 5, 4, 3, 2, 1])
@@ -714,8 +711,8 @@ def test_task_4_loop_plan_again():
     with noted(case):
         speculation = scheduling.Speculation(Scripted(Draft, guesses(random_logits(1))), 3)
         long, short = speculation.plan(requests, 100), speculation.plan(requests, 2)
-    differ("the first plan's scored are wrong", [4, 4], [chunk.scored for chunk in long], case)
-    differ("the second plan's chunks are wrong", [(1, [3], 1)] * 2, shown(short), case)
+    fail_if_different("the first plan's scored are wrong", [4, 4], [chunk.scored for chunk in long], case)
+    fail_if_different("the second plan's chunks are wrong", [(1, [3], 1)] * 2, shown(short), case)
 
 
 def choice_agrees(settings, seed, *, sampled=True, missing=(), count=3, vocab=7, size=0):
@@ -729,7 +726,7 @@ def choice_agrees(settings, seed, *, sampled=True, missing=(), count=3, vocab=7,
     with noted(case):
         speculation = scheduling.Speculation(Scripted(Draft, propose), count)
         chunks = [chunk for i, chunk in enumerate(speculation.plan(requests, 10000)) if i not in missing]
-    differ("scored is wrong", [count + 1] * len(chunks), [chunk.scored for chunk in chunks], case, size)
+    fail_if_different("scored is wrong", [count + 1] * len(chunks), [chunk.scored for chunk in chunks], case, size)
     texts = [
         [[*each.prompt, *each.output, *chunk.tokens[1 : i + 1]] for i in range(count + 1)]
         for chunk in chunks
@@ -749,9 +746,9 @@ def choice_agrees(settings, seed, *, sampled=True, missing=(), count=3, vocab=7,
         accepted, token = accept64(target, rows.reshape(count, vocab), drafted, draws)
         expected.append([*drafted[:accepted], token])
         stood += accepted
-    differ("the new tokens of the chunks are wrong", expected, found, case, size)
+    fail_if_different("the new tokens of the chunks are wrong", expected, found, case, size)
     counted = [speculation.drafted, speculation.accepted]
-    differ("drafted and accepted are wrong", [count * len(chunks), stood], counted, case, size)
+    fail_if_different("drafted and accepted are wrong", [count * len(chunks), stood], counted, case, size)
 
 
 SEEDED = [{**each, "seed": 11 + i} for i, each in enumerate(SETTINGS.values())]
@@ -777,7 +774,7 @@ def test_task_4_loop_choose_nothing():
     with noted(case):
         speculation = scheduling.Speculation(Scripted(Draft, guesses(random_logits(1))), 3, in_pieces)
         found = speculation.choose(mx.zeros((0, 7)), speculation.plan([request], 100))
-    differ("the new tokens of the chunks are wrong", [[]], found, case)
+    fail_if_different("the new tokens of the chunks are wrong", [[]], found, case)
 
 
 def serve(
@@ -838,7 +835,7 @@ def test_task_4_loop_greedy(drafter):
             prompts, [{}] * 4, large=large, propose=DRAFTERS[drafter](large), inner=inner, budget=budget, case=case
         )
         expected = [greedy_text(large, prompt, 9) for prompt in prompts]
-        differ("the texts are not the greedy ones", expected, [each.output for each in served[0]], case)
+        fail_if_different("the texts are not the greedy ones", expected, [each.output for each in served[0]], case)
 
 
 def test_task_4_loop_always_right():
@@ -851,8 +848,8 @@ def test_task_4_loop_always_right():
         loop = Scheduler(Told(large), memory, plan=speculation.plan, choose=speculation.choose)
         loop.submit(Request([1, 2], 9))
         steps = [loop.step().new for _ in range(3)]
-    differ("how many tokens each step gives is wrong", [4, 4, 1], [len(new[0]) for new in steps], case)
-    differ("drafted and accepted are wrong", (6, 6), (speculation.drafted, speculation.accepted), case)
+    fail_if_different("how many tokens each step gives is wrong", [4, 4, 1], [len(new[0]) for new in steps], case)
+    fail_if_different("drafted and accepted are wrong", (6, 6), (speculation.drafted, speculation.accepted), case)
 
 
 @by_drafter
@@ -866,8 +863,8 @@ def test_task_4_loop_ends(drafter):
         how = "eos_ids" if eos else "stop"
         case = f"1 greedy request that ends with token {end}, by {how}, a drafter that is {drafter}"
         served = serve([prompt], [{}], large=large, propose=DRAFTERS[drafter](large), eos=eos, stops=[stop], case=case)
-        differ("the text is wrong", expected, served[0][0].output, case)
-        differ("why it has ended is wrong", "stop", served[0][0].finished, case)
+        fail_if_different("the text is wrong", expected, served[0][0].output, case)
+        fail_if_different("why it has ended is wrong", "stop", served[0][0].finished, case)
 
 
 def test_task_4_loop_seeds():
@@ -880,7 +877,7 @@ def test_task_4_loop_seeds():
     alone = [
         serve([p], [s], large=large, propose=propose, case=case)[0][0] for p, s in zip(prompts, settings, strict=True)
     ]
-    differ(
+    fail_if_different(
         "the texts together are not those of each alone", [r.output for r in alone], [r.output for r in together], case
     )
 
@@ -946,4 +943,4 @@ def test_task_4_loop_any_course(count, budget, prompts, limit, drafter):
         prompts, [{}] * len(prompts), large=large, propose=propose, count=count, budget=budget, limit=limit, case=case
     )
     expected = [greedy_text(large, prompt, limit) for prompt in prompts]
-    differ("the texts are not the greedy ones", expected, [each.output for each in served[0]], case)
+    fail_if_different("the texts are not the greedy ones", expected, [each.output for each in served[0]], case)

@@ -21,15 +21,10 @@ from tests.week3.virtual_time import play
 
 from tiny_llm.server import backpressure, loop, metrics, streaming
 from tiny_llm_course.testkit.cases import noted
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_error
+from tiny_llm_course.testkit.errors import Kind, fail, raises_error
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.sizes import sizes
 from tiny_llm_course.testkit.texts import again, same_ids, same_pieces
-
-
-def fail(kind, headline, case, *lines):
-    raise CheckFailed(Finding(kind, headline, lines, case))
-
 
 # Task 1, the loop
 

@@ -4,7 +4,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ..course.findings import CheckFailed as CheckFailed
 from ..course.findings import Finding as Finding
@@ -19,6 +19,12 @@ TESTS = ROOT / "tests"
 def fail(kind: Kind, headline: str, case: str, *lines: str, size: int = 0, swept: bool = False) -> NoReturn:
     """Raise the failure of a check that compares in its own way."""
     raise CheckFailed(Finding(kind, headline, lines, case, size, swept=swept))
+
+
+def fail_if_different(headline: str, expected: Any, actual: Any, case: str, size: int = 0) -> None:
+    """Fail the check unless what a program gave equals what is expected; both are then shown."""
+    if actual != expected:
+        fail(Kind.VALUES, headline, case, f"expected  {expected}", f"got       {actual}", size=size)
 
 
 def raises_value_error(case: str, *words: str) -> AbstractContextManager[None]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..course.findings import CheckFailed, Finding, Kind
 from .cases import noted, type_words
+from .errors import fail, fail_if_different
 
 # Lengths of words, in bytes or characters: all small ones, and those past which programs treat them otherwise.
 LENGTHS = (*range(1, 21), 32, 33, 64, 65, 100, 128, 131, 257)
@@ -61,6 +62,13 @@ def same_text(actual: Any, expected: str, case: str, size: int | None = None) ->
         lines = [f"{name}{_cut(ascii(text[begin : at + 12]))}" for name, text in told]
         lines += [f"both from character {begin} on"] * bool(begin)
         raise CheckFailed(Finding(Kind.VALUES, headline, tuple(lines), case, size))
+
+
+def same_number(actual: Any, expected: int, what: str, case: str) -> None:
+    """Check that a whole number is the expected one."""
+    if type(actual) is not int:
+        fail(Kind.TYPE, f"{what} is {type_words(actual)}, expected an int", case)
+    fail_if_different(f"{what} is wrong", expected, actual, case)
 
 
 def same_ids(actual: Any, expected: list[int], case: str, noun: str = "ids") -> None:
