@@ -112,7 +112,7 @@ class Served:
 def in_shape() -> dict[str, Any]:
     """Schedulers for random weights in the shape of Qwen3-0.6B, which share one model."""
     from tiny_llm_solution.config import ModelConfig
-    from tiny_llm_solution.kernels.ragged import NativeSlots
+    from tiny_llm_solution.engines.fused import NativeSlots
     from tiny_llm_solution.serving import modes
     from tiny_llm_solution.serving.scheduler import Scheduler
 

@@ -17,8 +17,8 @@ from tiny_llm_course.paths import ROOT
 from tiny_llm_course.programs.packages import SOLUTION_NAME, LearnerError
 
 MODES = load_course().modes()
-ONE = Mode("one", "serves one", Target("serving.modes", "static"), ("3.1.2",), ("3.4.2",))
-MANY = Mode("many", "serves many", Target("serving.modes", "paged"), ("3.1.2", "3.3.3"))
+ONE = Mode("one", "serves one", Target("engines.modes", "static"), ("3.1.2",), ("3.4.2",))
+MANY = Mode("many", "serves many", Target("engines.modes", "paged"), ("3.1.2", "3.3.3"))
 TEXTS = ["Once upon a time", "That is a blue dog", "Tom had a", "One day, the little girl went to the"]
 LIMITS = Limits(slots=3, budget=16)
 by_model = pytest.mark.parametrize(

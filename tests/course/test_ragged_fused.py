@@ -50,7 +50,7 @@ class Given:
         reference = random_model(base, 3, **SIZES, **changes)
         self.weights = reference.weights
         self.config = part("config", "ModelConfig").from_dict(reference.config)
-        self.fused = part("kernels.ragged", "RaggedFusedModel")(self.config, self.weights, int8)
+        self.fused = part("engines.fused", "RaggedFusedModel")(self.config, self.weights, int8)
 
     def plain(self):
         """`RaggedModel` with the same matrices."""
@@ -61,10 +61,10 @@ class Given:
         return part("serving.memory", "DenseMemory")(self.config.num_hidden_layers)
 
     def paged(self, page=4, pages=80):
-        return part("paged.memory", "PagedMemory")(part("kernels.ragged", "NativePages")(self.config, pages, page))
+        return part("paged.memory", "PagedMemory")(part("engines.fused", "NativePages")(self.config, pages, page))
 
     def slots(self, tokens=96):
-        return part("kernels.ragged", "NativeSlots")(self.config, 3, tokens)
+        return part("engines.fused", "NativeSlots")(self.config, 3, tokens)
 
 
 def tokens(count, seed=1):
@@ -190,9 +190,9 @@ def test_eight_bits_are_close_and_each_token_is_rounded_by_itself():
 
 def test_eight_bits_without_kernels_are_refused():
     given = Given(QWEN3)
-    limits = part("serving.modes", "Limits")(int8=True, fused=False)
+    limits = part("engines.modes", "Limits")(int8=True, fused=False)
     with pytest.raises(ValueError, match=r"^int8 needs kernels"):
-        part("serving.modes", "paged")(given.config, given.weights, limits)
+        part("engines.modes", "paged")(given.config, given.weights, limits)
 
 
 def test_what_it_refuses_is_said_in_one_line():

@@ -44,7 +44,7 @@ def engine() -> str:
     return stage().replace("[[stages]]", "[[engines]]") + 'config = "c:C"\ncounts = "a:counted"\n'
 
 
-def mode(kernels: str = "[]", make: str = '"serving.modes:m"') -> str:
+def mode(kernels: str = "[]", make: str = '"engines.modes:m"') -> str:
     return f'[[modes]]\nname = "m"\ntitle = "M"\nmake = {make}\nneeds = ["1.1.1"]\nkernels = {kernels}\n'
 
 
@@ -102,7 +102,7 @@ def test_what_a_task_requires_and_may_take_and_what_a_week_builds(tmp_path: Path
 def test_a_mode_may_have_kernels(tmp_path: Path) -> None:
     text = REGISTRY.replace(week(1), week(1) + mode() + mode('["1.1.1"]').replace('"m"', '"n"'))
     plain, fused = load(tmp_path, text).modes()
-    assert (plain.name, plain.make, plain.needs) == ("m", Target("serving.modes", "m"), ("1.1.1",))
+    assert (plain.name, plain.make, plain.needs) == ("m", Target("engines.modes", "m"), ("1.1.1",))
     assert (plain.kernels, fused.kernels) == ((), ("1.1.1",))
 
 

@@ -16,7 +16,7 @@ from .stages import lacking
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a scheduler may take; None for what `serving.modes.Limits` has."""
+    """What a scheduler may take; None for what `engines.modes.Limits` has."""
 
     slots: int | None = None  # requests that run at most
     budget: int | None = None  # tokens that a step reads at most
@@ -62,7 +62,7 @@ class ServingEngine(Package):
             if draft:
                 given["draft"] = self._config(draft), draft.weights
             # What the solution has for them is given to the learner, too.
-            self.limits = self.part("serving.modes", "Limits")(fused=self.fused, **given)
+            self.limits = self.part("engines.modes", "Limits")(fused=self.fused, **given)
             make = self.target(mode.make)
             try:
                 self.scheduler: Any = make(config, checkpoint.weights, self.limits)

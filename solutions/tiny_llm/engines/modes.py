@@ -11,22 +11,22 @@ from typing import Any
 import mlx.core as mx
 
 from ..config import ModelConfig
-from ..kernels.ragged import NativePages, NativeSlots, RaggedFusedModel
 from ..paged.memory import PagedMemory, Storage
 from ..paged.storage import PagedArrays
 from ..prefix.memory import PrefixMemory
 from ..quantized.parts import Quantized
 from ..qwen3_cached.parts import DENSE
+from ..serving.memory import DenseMemory, Memory
+from ..serving.plans import chunked_prefill, whole_prompts
+from ..serving.queue import FairQueue
+from ..serving.ragged import RaggedModel
+from ..serving.scheduler import Scheduler
+from ..serving.step import Model
 from ..speculative.draft import DraftModel
 from ..speculative.drafts import Drafter
 from ..speculative.ngram import NgramDrafter
 from ..speculative.scheduling import Speculation
-from .memory import DenseMemory, Memory
-from .plans import chunked_prefill, whole_prompts
-from .queue import FairQueue
-from .ragged import RaggedModel
-from .scheduler import Scheduler
-from .step import Model
+from .fused import NativePages, NativeSlots, RaggedFusedModel
 
 Weights = dict[str, mx.array]
 

@@ -3,11 +3,11 @@
 import mlx.core as mx
 
 from ..config import ModelConfig
+from ..kernels.fused import held_model
+from ..kernels.ops import extension
 from ..paged.memory import PagedMemory
 from ..serving.memory import Memory
 from ..serving.request import Chunk, Request
-from .fused import held_model
-from .ops import extension
 
 NUMBER = 4  # bytes: keys and values are float32
 
