@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,12 @@ class Tables:
     def ranks(self) -> dict[tuple[str, str], int]:
         """The place of each pair among the merges."""
         return {pair: rank for rank, pair in enumerate(self.merges)}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What a `ByteLevelBPE` is made with."""
+        given = {"vocab": self.vocab, "merges": self.merges, "special_tokens": self.specials}
+        return given | {"normalization": "NFC"}
 
 
 def drawn_pairs(seed: int, letters: str, number: int) -> list[tuple[str, str]]:

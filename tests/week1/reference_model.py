@@ -11,6 +11,7 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+import pytest
 from tests.week1.formulas import linear64, mlp64, qwen_attention64, rms_norm64
 
 from tiny_llm_course.testkit.again import backwards
@@ -34,6 +35,7 @@ QWEN3: dict[str, Any] = {
     "tie_word_embeddings": False,
 }
 QWEN25: dict[str, Any] = {**QWEN3, "model_type": "qwen2", "hidden_size": 24, "head_dim": 4, "rope_theta": 5000.0}
+by_architecture = pytest.mark.parametrize("base", [QWEN3, QWEN25], ids=["qwen3", "qwen2.5"])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+import pytest
 from tests.week1.reference_model import ReferenceModel
 
 from tiny_llm_course.testkit.cases import type_words
@@ -112,3 +113,6 @@ def same_counts(actual: Any, kind: type, expected: dict[str, int], case: str, si
             f"wrong {' and '.join(wrong)}" + (f"; {', '.join(right)} right" if right else ""),
             *lines,
         )
+
+
+by_head = pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])

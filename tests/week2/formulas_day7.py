@@ -2,9 +2,11 @@
 
 import math
 
+import mlx.core as mx
 import numpy as np
 from tests.week1.formulas import causal64
 
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.rounding import Array64, Round, exact
 
 
@@ -39,3 +41,10 @@ def kernel64(queries: Array64, keys: Array64, values: Array64, scale: float, *, 
     """The same for queries that are L x H x D, causal."""
     attended = flash64(np.swapaxes(queries, 0, 1), keys, values, scale, "causal", r=r)
     return np.ascontiguousarray(np.swapaxes(attended, 0, 1))
+
+
+def flash_inputs(seed, dtype=mx.float32, leading=(5,), heads=6, kv_heads=2, length=4, keys=7, dims=8):
+    """N, H, H_kv, L, S, D and the group's size 3 all differ."""
+    draw = normals(seed, dtype)
+    kv = (*leading, kv_heads, keys, dims)
+    return draw(*leading, heads, length, dims), draw(*kv), draw(*kv)

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import mlx.core as mx
 import numpy as np
+import pytest
+from hypothesis import strategies as st
 
 from tiny_llm_course.testkit.cases import type_words
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
@@ -115,3 +117,14 @@ class Reader:
 
     def _refuse(self, kind: Kind, headline: str) -> None:
         raise CheckFailed(Finding(kind, headline, (), self.case))
+
+
+by_parts = pytest.mark.parametrize("parts", [(5,), (3, 2), (1, 1, 1, 1, 1), (2, -3, 3)], ids=str)
+# How a property cuts a text: where, and after which part how many other tokens are read and rewound.
+cuts = st.lists(st.integers(1, 3), min_size=1, max_size=4)
+junk = st.tuples(st.integers(0, 4), st.integers(0, 3))
+
+
+def with_junk(parts, junk):
+    after, count = junk
+    return Parts((*parts[:after], *([-count] if count else []), *parts[after:]))

@@ -6,9 +6,11 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+import pytest
 
 from tiny_llm_course.testkit.cases import dtype_word, shape_words, type_words
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.rounding import Array64, Round, exact
 
 Triple = tuple[mx.array, mx.array, mx.array]
@@ -138,3 +140,58 @@ def beyond_float16(layer: Callable[..., Callable[[mx.array], mx.array]]) -> mx.a
     signs = mx.repeat(mx.array([1, -1], mx.float16), 2048)
     x = mx.repeat(mx.array([3000, 2992], mx.float16), 2048)[None]
     return layer(*mx.quantize(mx.broadcast_to(signs, (5, 4096)), group_size=64, bits=4))(x)
+
+
+by_bits = pytest.mark.parametrize("bits", [4, 8])
+by_group = pytest.mark.parametrize("group_size", [32, 64, 128])
+
+
+def any_words(seed, *shape):
+    return mx.array(np.random.default_rng(seed).integers(0, 2**32, shape, np.uint32))
+
+
+def told(w, group_size, bits, seed):
+    return f"{dtype_word(w.dtype)}, w {shape_words(w.shape)}, group_size {group_size}, bits {bits}, {seed}"
+
+
+KINDS = {
+    "zeros": lambda x: 0 * x,
+    "one number": lambda x: 0 * x + 0.7,
+    "one negative number": lambda x: 0 * x - 0.7,
+    "above zero": lambda x: mx.abs(x) + 0.5,
+    "below zero": lambda x: -mx.abs(x) - 0.5,
+    "far from zero": lambda x: 0.01 * x + 5,
+    "far below zero": lambda x: 0.01 * x - 5,
+    "ends equally far from zero": lambda x: mx.sign(x),
+    "halves of steps": lambda x: mx.round(x * 4) / 4,
+    "next to nothing": lambda x: 1e-9 * x,
+    "large": lambda x: 1000 * x,
+    "one of a thousand": lambda x: mx.where(x == mx.max(x, axis=-1, keepdims=True), 1000, x),
+    "one of minus a thousand": lambda x: mx.where(x == mx.min(x, axis=-1, keepdims=True), -1000, x),
+}
+
+
+def quantized(seed, outputs, inputs, group_size, bits, dtype=mx.float32, spread=1.0):
+    w = normals(seed, dtype)(outputs, inputs, spread=inputs**-0.5) * spread
+    return mx.quantize(w, group_size=group_size, bits=bits)
+
+
+class Words(tuple[mx.array, ...]):
+    """Quantized weights as a case names them; `backwards`: others of the same shapes."""
+
+    def __str__(self):
+        packed, scales, _ = self
+        return f"packed {shape_words(packed.shape)}, scales {shape_words(scales.shape)} of {dtype_word(scales.dtype)}"
+
+    def backwards(self):
+        return Words(x[::-1] for x in self)
+
+
+def linear64(x, bias, triple, group_size=64, bits=4, *, r=exact):
+    """x @ W.T, products and sums in float32, rounded once to x's dtype; then the bias."""
+    y = r(x @ weights64(*triple, group_size, bits).T)
+    return y if bias is None else r(y + bias)
+
+
+def table(seed, vocab=7, dtype=mx.float32, spread=1.0):
+    return normals(seed, dtype)(vocab, vocab) * spread

@@ -1,0 +1,188 @@
+"""Week 1, day 6, task 6: generating tokens."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.week1.foretold import Model, drawn, in_turn
+from tests.week1.tokenizing import words
+
+from tiny_llm import generate
+from tiny_llm_course.testkit.agreement import compare
+from tiny_llm_course.testkit.cases import dtype_word, noted
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
+from tiny_llm_course.testkit.inputs import DTYPES, token_ids
+from tiny_llm_course.testkit.properties import property_test
+from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.sizes import sizes
+from tiny_llm_course.testkit.texts import again, same_ids
+
+
+def count_up(tokens):
+    return (tokens[-1] + 1) % 11
+
+
+def add_up(tokens):
+    """Depends on every token so far."""
+    return (sum(tokens) + len(tokens)) % 11
+
+
+def continuation(follow, prompt, number):
+    tokens = list(prompt)
+    for _ in range(number):
+        tokens.append(follow(tokens))
+    return tokens[len(prompt) :]
+
+
+def check_tokens(follow, prompt, max_tokens, expected, dtype=mx.float32, vocab=11, **options):
+    shown = ", ".join(f"{name} {value}" for name, value in options.items())
+    name = follow.__name__.replace("_", "s ")
+    case = f"a model that {name}, prompt {words(prompt)}, max_tokens {max_tokens}" + f", {shown}" * bool(shown)
+    model, given = Model(follow, case, vocab, dtype, options.get("context_length")), list(prompt)
+    tokens = again(lambda: drawn(generate.generate_tokens(model, given, max_tokens, **options), case, 200), case)
+    same_ids(tokens, expected, case)
+    if len(model.seen) > 2 * (len(tokens) + 1):  # both times
+        calls = f"{len(model.seen) // 2} times for {len(tokens)} tokens"
+        fail(Kind.VALUES, f"the model was called {calls}: it is asked no more when the text has ended", case)
+    for i, seen in enumerate(model.seen[: len(tokens)]):
+        same_ids(seen, [*prompt, *tokens[:i]], f"what the model is given for token {i} of the answer; {case}")
+    if given != prompt:
+        fail(Kind.INPUT_CHANGED, "the caller's `prompt` was changed", case, "append to a list of your own")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_4_tokens_count_up(dtype):
+    check_tokens(count_up, [3], 4, [4, 5, 6, 7], dtype)
+    check_tokens(count_up, [7, 5, 8], 5, [9, 10, 0, 1, 2], dtype)
+
+
+@pytest.mark.parametrize("max_tokens", [0, 1, 2, 20])
+def test_task_4_tokens_length_limit(max_tokens):
+    check_tokens(add_up, [2, 5, 1], max_tokens, continuation(add_up, [2, 5, 1], max_tokens))
+
+
+@property_test
+@given(prompt=st.lists(st.integers(0, 10), min_size=1, max_size=6), max_tokens=st.integers(0, 8))
+def test_task_4_tokens_formula(prompt, max_tokens):
+    """Every token depends on all before it."""
+    check_tokens(add_up, prompt, max_tokens, continuation(add_up, prompt, max_tokens))
+
+
+def test_task_4_tokens_of_a_large_vocabulary():
+    """More tokens than 16 bits can count, as real models have them."""
+
+    def go_far(tokens):
+        return (tokens[-1] + 32768) % 70000
+
+    check_tokens(go_far, [69999], 4, continuation(go_far, [69999], 4), vocab=70000)
+
+
+def test_task_4_tokens_sweep():
+    """Prompts, answers and vocabularies of many sizes."""
+    for n in sizes(P=1100, M=140, V=4200):
+
+        def wander_about(tokens, n=n):
+            return n.V - 1 if len(tokens) % 3 == 0 else (tokens[-1] * 7 + len(tokens)) % n.V
+
+        prompt = token_ids(n.seed, n.V, n.P)
+        answer = continuation(wander_about, prompt, n.M)
+        check_tokens(wander_about, prompt, n.M, answer, n.turn(*DTYPES), n.V)
+        if n.turn(True, False) and n.M <= 20:
+            check_tokens(wander_about, prompt, n.M + 3, answer, vocab=n.V, context_length=n.P + n.M)
+        if n.M <= 20 and (n.turn(False, True) or n.V > 256):
+            ends = answer[: answer.index(answer[-1])]
+            others = [n.V, n.V + 1, n.V + 2]  # which the model never says
+            check_tokens(wander_about, prompt, n.M, ends, vocab=n.V, eos_ids=[*others, answer[-1]])
+
+
+@pytest.mark.parametrize(
+    ("eos_ids", "expected"),
+    [
+        ((), [4, 5, 6, 7, 8, 9, 10, 0, 1, 2]),
+        ((8,), [4, 5, 6, 7]),
+        ([10, 6], [4, 5]),
+        ([6, 10], [4, 5]),
+        ({9, 6, 7}, [4, 5]),
+        ({4}, []),
+        (frozenset({3}), [4, 5, 6, 7, 8, 9, 10, 0, 1, 2]),  # only what the model says ends the text, not the prompt
+        ((0,), [4, 5, 6, 7, 8, 9, 10]),
+    ],
+    ids=str,
+)
+def test_task_4_tokens_end_of_text(eos_ids, expected):
+    check_tokens(count_up, [3], 10, expected, eos_ids=eos_ids)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "max_tokens", "context_length", "expected"),
+    [
+        ([3], 9, 4, [4, 5, 6]),
+        ([1, 2, 3], 9, 5, [4, 5]),
+        ([1, 2, 3], 9, 4, [4]),
+        ([1, 2, 3], 9, 3, []),
+        ([1, 2, 3], 2, 9, [4, 5]),
+        ([1, 2, 3], 2, 5, [4, 5]),
+    ],
+)
+def test_task_4_tokens_context_length(prompt, max_tokens, context_length, expected):
+    check_tokens(count_up, prompt, max_tokens, expected, context_length=context_length)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "options"), [([], {}), ([1, 2, 3], {"context_length": 2}), ([3], {"context_length": 0})], ids=str
+)
+def test_task_4_tokens_refused_at_the_call(prompt, options):
+    """Before a token is asked for: an iterator that fails later fails far from the mistake."""
+    case = f"prompt {prompt}, {options or 'no limit'}, no token asked for yet"
+    with raises_value_error(case):
+        generate.generate_tokens(Model(count_up, case), prompt, 3, **options)
+
+
+def test_task_4_tokens_as_soon_as_known():
+    """The first token comes before the model is asked for the second."""
+    case = "a model that counts up, prompt [3], tokens taken one at a time"
+    model = Model(count_up, case)
+    with noted(case):
+        tokens = generate.generate_tokens(model, [3], 5)
+        for number in range(1, 6):
+            if not drawn(tokens, case, 1):
+                fail(Kind.VALUES, f"token {number} did not come", case, size=9)
+            if len(model.seen) != number:
+                headline = f"when token {number} came, the model had been called {len(model.seen)} times"
+                fail(Kind.VALUES, headline, case, f"expected  {number}", f"got       {len(model.seen)}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_4_tokens_sampler(dtype):
+    """It is asked for each token, with the last position's logits in float32, and has the last word."""
+    case = f"{dtype_word(dtype)} logits, a sampler that chooses the second most likely token, prompt [3, 5]"
+    model, calls = Model(add_up, case, dtype=dtype), []
+
+    def second(logits, tokens):
+        calls.append((logits, tokens if not isinstance(tokens, list) else [list(row) for row in tokens]))
+        return mx.argsort(logits, axis=-1)[..., -2]
+
+    expected = [3, 5]
+    for _ in range(4):
+        expected.append(int(np.argsort(to_float64(model.logits(expected)[-1]))[-2]))
+    with noted(case):
+        tokens = drawn(generate.generate_tokens(model, [3, 5], 4, sampler=second), case)
+    same_ids(tokens, expected[2:], case)
+    for i, (logits, so_far) in enumerate(calls):
+        row = to_float64(model.logits(expected[: 2 + i])[-1:])
+        compare(logits, row, mx.float32, 0.0, f"the logits that the sampler is given for token {i}; {case}", row.size)
+        where = f"the tokens that the sampler is given for token {i}; {case}"
+        if not isinstance(so_far, list) or len(so_far) != 1:
+            fail(Kind.TYPE, f"the sampler was given {words(so_far)}, expected one row: a list of one list", where)
+        same_ids(so_far[0], expected[: 2 + i], where)
+
+
+def test_task_4_tokens_two_at_once():
+    """Two texts that are continued in turn, by one model each."""
+    case = "two continuations that are asked for tokens in turn, prompts [3] and [5, 6]"
+    with noted(case):
+        made = [generate.generate_tokens(Model(count_up, case), prompt, 4) for prompt in ([3], [5, 6])]
+        tokens = in_turn(*made, case)
+    for actual, expected in zip(tokens, ([4, 5, 6, 7], [7, 8, 9, 10]), strict=True):
+        same_ids(actual, expected, case)

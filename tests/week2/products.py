@@ -1,0 +1,80 @@
+"""Checks of products with a quantized matrix, whatever kernel computes them.
+
+What is expected is the product in float64 with the weights that the packed ones stand for, MLX's own `quantized_matmul`
+in float32, and PyTorch's product. The simulator runs the kernels and counts what they move; where there is a GPU, it
+runs them, too.
+"""
+
+import mlx.core as mx
+import pytest
+from tests.week2.matrices import BITS, by, matrix, product64, unpacked
+
+from tiny_llm_course.testkit.agreement import agrees
+from tiny_llm_course.testkit.inputs import DTYPES, normals
+from tiny_llm_course.testkit.kernels import LINE, costs_at_most
+from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.sizes import sweep
+
+by_group = pytest.mark.parametrize("group_size", [32, 64, 128])
+
+
+def right(kernel, seed, rows, outputs, inputs, group_size, dtype=mx.float32, scales=None, expected=None):
+    """A kernel's product is the formula's: of a drawn matrix, and of x, `rows` of them or a vector."""
+    x = normals(seed, dtype)(*rows, inputs)
+    given = matrix(seed, outputs, inputs, group_size, scales or dtype)
+    agrees(by(kernel), product64, x, *given, group_size, seed=seed, expected=expected)
+
+
+def every_scale(kernel, dtype, *rows):
+    """Of x in a dtype, with scales in each."""
+    for seed, scales in enumerate(DTYPES):
+        right(kernel, seed, rows, 5, 192, 64, dtype, scales)
+
+
+def as_mlx(kernel, group_size, *rows):
+    """Of a matrix that MLX has quantized, what MLX multiplies."""
+    draw = normals(5)
+    words, scales, biases = mx.quantize(draw(6, 384), group_size, BITS)
+    x = draw(*rows, 384)
+    expected = mx.quantized_matmul(x, words, scales, biases, group_size=group_size, bits=BITS)
+    given = unpacked(words), scales, biases, group_size
+    agrees(by(kernel), product64, x, *given, seed=5, expected=to_float64(expected))
+
+
+def as_pytorch(pytorch, kernel, dtype, *rows):
+    """What PyTorch multiplies, of the weights in float32."""
+
+    def product(torch, x, q, scales, biases):
+        w = q.unflatten(-1, (-1, 32)) * scales[..., None] + biases[..., None]
+        return x @ w.flatten(-2).T
+
+    x, given = normals(6, dtype)(*rows, 160), matrix(6, 7, 160, 32, dtype)
+    agrees(by(kernel), product64, x, *given, 32, seed=6, expected=pytorch(product, x, *given))
+
+
+def large_sums(kernel, *rows):
+    """The numbers and their sum fit into float16; what comes between does not."""
+    x = mx.array([20000] * 64 + [-20000] * 62 + [-19000, -17000], mx.float16)
+    q, ones = mx.ones((3, 128), mx.uint8), mx.ones((3, 2), mx.float16)
+    agrees(by(kernel), product64, mx.broadcast_to(x, (*rows, 128)), q, ones, 0 * ones, 64, seed=7)
+
+
+def on_the_gpu(kernel, *rows):
+    for dtype in DTYPES:
+        right(kernel, 8, rows, 37, 1056, 32, dtype)
+
+
+def many_sizes(kernel, **rows):
+    """The sweep of a product: rows, groups of a row, and what all is made of."""
+    for n in sweep(**rows, O=80, G=8):
+        group_size = n.turn(64, 32, 128)
+        x = normals(n.seed, n.dtype)(*(n.sizes[letter] for letter in rows), n.G * group_size, spread=n.spread)
+        given = matrix(n.seed, n.O, n.G * group_size, group_size, n.dtype)
+        agrees(by(kernel), product64, x, *given, group_size, seed=n)
+
+
+def tiles_cost_at_most(kernel, seed, **enough):
+    """Of 2 x 2 tiles: for 32 inputs of a row two lines of x, and one each of words, scales and biases."""
+    x, given = normals(seed)(64, 256), matrix(seed, 64, 256, 32)
+    moved = 4 * 8 * 32 * (2 + 3) * LINE + 64 * 64 * 4
+    costs_at_most(by(kernel), x, *given, 32, seed=seed, moved=moved, **enough)

@@ -1,0 +1,148 @@
+"""Week 2, day 2, task 1: an honest stopwatch.
+
+No check depends on how fast this machine is: the stopwatch is given a clock that stands still until a program runs
+and sees what has been computed whenever it is read.
+"""
+
+import time
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from tests.week2.counting import is_a
+from tests.week2.stopwatch import FORMS, Stopwatch, expected_events
+
+from tiny_llm.measure import timing
+from tiny_llm_course.testkit.agreement import agrees
+from tiny_llm_course.testkit.cases import noted, type_words
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
+from tiny_llm_course.testkit.rounding import exact
+from tiny_llm_course.testkit.sizes import sizes
+
+
+def timed(seconds, watch_settings=None, started=False, swept=False, **settings):
+    """Time a foretold program; what happened must be what `timed` promises."""
+    words = [f"runs of {', '.join(f'{s:g}' for s in seconds[:8])} s"]
+    words += [f"{name} {value:g}" for name, value in settings.items()]
+    if watch_settings and "form" in watch_settings:
+        words.append(f"each gives {watch_settings['form']}")
+    watch = Stopwatch(seconds, **(watch_settings or {}))
+    words += ["the result takes long"] * watch.long
+    words += ["each run starts more work, which it does not give"] * watch.leaves
+    words += ["work was started before"] * started
+    watch.case = case = ", ".join(words)
+    if started:
+        watch.start_something()
+    with noted(case):
+        found = timing.timed(watch.program, clock=watch.clock, **settings)
+    size = len(watch.events)
+    if not is_a(found, timing.Timing):
+        fail(Kind.TYPE, f"returned {type_words(found)}, expected a Timing", case, size=size, swept=swept)
+    of = {"least_seconds": 0.5, "least_runs": 3, "warm_up": 1, **settings}
+    if watch.events != (expected := expected_events(seconds, **of)):
+        lines = (f"expected  {in_order(expected)}", f"got       {in_order(watch.events)}")
+        headline = "the program is run and the clock read in another order"
+        fail(Kind.VALUES, headline, case, *lines, size=size, swept=swept)
+    for number, count in enumerate(watch.uncomputed):
+        if count:
+            what = "warmed up has not been computed" if not number and of["warm_up"] else "a run gave is not computed"
+            headline = f"what {what} when the clock is read: {count} array{'s' * (count != 1)}"
+            line = "MLX computes nothing before it is asked to, and mx.async_eval only starts it"
+            fail(Kind.VALUES, headline, case, f"at        reading {number + 1}", line, size=size, swept=swept)
+    for number, busy in enumerate(watch.busy):
+        if busy and (number % 2 == 0 or not watch.leaves):
+            when = "before the run" if number % 2 == 0 else "after the run"
+            headline = f"MLX is still computing when the clock is read {when}"
+            fail(Kind.VALUES, headline, case, f"at        reading {number + 1}", size=size, swept=swept)
+    return found, of
+
+
+def in_order(events):
+    """`run, clock, run, clock` of a list of events, cut where it gets long."""
+    return ", ".join(events[:14]) + (f", ... ({len(events)} in all)" if len(events) > 14 else "")
+
+
+def figures(seconds, **settings):
+    """The four figures of a foretold program."""
+    found, _ = timed(seconds, **settings)
+    if type(found.runs) is not int:
+        fail(Kind.TYPE, f"runs is {type_words(found.runs)}, expected an int", "")
+    return mx.array([found.median, found.fastest, found.slowest, found.runs], mx.float32)
+
+
+def figures64(seconds, least_seconds=0.5, least_runs=3, warm_up=1, *, r=exact):
+    events = expected_events(seconds, least_seconds, least_runs, warm_up)
+    taken = [seconds[(warm_up + i) % len(seconds)] for i in range(events.count("clock") // 2)]
+    return r(np.array([np.median(taken), min(taken), max(taken), len(taken)]))
+
+
+def test_task_1_timed_defaults():
+    """One run to warm up, then three, or as many as half a second takes."""
+    agrees(figures, figures64, (4.0, 1.0, 0.5, 2.0), seed=1, dtype=mx.float32)
+    agrees(figures, figures64, (0.125,), seed=1, dtype=mx.float32)
+
+
+@pytest.mark.parametrize("warm_up", [0, 1, 2])
+@pytest.mark.parametrize("least_runs", [1, 2, 5])
+def test_task_1_timed_counts_runs(least_runs, warm_up):
+    """Each run takes another time; those that warm up take longest."""
+    seconds = (64.0, 32.0, 3.0, 0.5, 8.0, 1.0, 2.0)
+    agrees(figures, figures64, seconds, seed=2, dtype=mx.float32, least_runs=least_runs, warm_up=warm_up)
+
+
+@pytest.mark.parametrize("least_seconds", [0.0, 0.75, 1.0, 4.0])
+def test_task_1_timed_goes_on_for_long_enough(least_seconds):
+    """At 0.75 and 1.0 the runs' seconds meet it exactly; a warm-up of 2 s does not count."""
+    seconds = (2.0, 0.25, 0.125, 0.375, 0.25)
+    agrees(figures, figures64, seconds, seed=3, dtype=mx.float32, least_seconds=least_seconds, least_runs=1)
+
+
+def test_task_1_timed_median_leaves_out_one_slow_run():
+    agrees(figures, figures64, (1.0, 1.0, 100.0, 2.0, 1.5), seed=4, dtype=mx.float32, least_runs=5)
+    agrees(figures, figures64, (1.0, 1.0, 100.0, 2.0, 1.5), seed=4, dtype=mx.float32, least_runs=4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_task_1_timed_computes_everything(form):
+    """Whatever a run gives, all arrays in it have been computed when its time is taken."""
+    timed((0.25, 0.5), {"form": form})
+
+
+@pytest.mark.parametrize("form", ["an array", "a list of two arrays"])
+def test_task_1_timed_waits_for_the_end(form):
+    """What takes long has ended, and not only been started."""
+    timed((0.25, 0.5), {"form": form, "long": True}, least_runs=2)
+
+
+@pytest.mark.parametrize("warm_up", [0, 1])
+def test_task_1_timed_waits_for_what_was_started_before(warm_up):
+    timed((0.25, 0.5), {"form": "a number"}, started=True, warm_up=warm_up, least_runs=2)
+
+
+def test_task_1_timed_waits_for_what_a_run_leaves_behind():
+    """What a run has started and not given would be counted in the next one."""
+    timed((0.25, 0.5), {"form": "None", "leaves": True}, least_runs=3)
+
+
+def test_task_1_timed_by_its_own_clock():
+    """Without a clock, what passes is seconds."""
+    case = "a program that sleeps for 0.02 s, no clock given, least_runs 2, least_seconds 0"
+    with noted(case):
+        found = timing.timed(lambda: time.sleep(0.02), least_runs=2, least_seconds=0)
+    if not 0.02 <= found.fastest <= found.median <= found.slowest < 20:
+        fail(Kind.VALUES, "the seconds are wrong", case, "expected  0.02 or a little more", f"got       {found}")
+
+
+def test_task_1_timed_refuses_no_runs():
+    watch = Stopwatch((1.0,))
+    with raises_value_error("least_runs 0", "0"):
+        timing.timed(watch.program, least_runs=0, clock=watch.clock)
+
+
+def test_task_1_timed_sweep():
+    for n in sizes(R=20, W=4, C=9):
+        seconds = tuple(np.random.default_rng(n.seed).integers(8, 64, n.C) / 32)
+        seconds = tuple(map(float, seconds))
+        least = n.turn(0.0, 0.5, 4.0)
+        settings = {"least_seconds": least, "least_runs": n.R, "warm_up": n.W}
+        agrees(figures, figures64, seconds, seed=n, dtype=mx.float32, **settings)

@@ -1,0 +1,89 @@
+"""Week 2, day 6, task 3: matrices of a SIMD-group."""
+
+import pytest
+from tests.week2.matrices import biases_alone, one_weight, scales_alone
+from tests.week2.products import (
+    as_mlx,
+    as_pytorch,
+    by_group,
+    every_scale,
+    large_sums,
+    many_sizes,
+    on_the_gpu,
+    right,
+    tiles_cost_at_most,
+)
+
+from tiny_llm.metal import quantized
+from tiny_llm_course.testkit.marks import by_dtype, needs, on
+
+
+@by_group
+@by_dtype
+def test_task_3_matrices_formula(dtype, group_size):
+    right(quantized.quantized_matrices, 1, (3,), 5, 3 * group_size, group_size, dtype)
+
+
+@by_dtype
+def test_task_3_matrices_scales(dtype):
+    every_scale(quantized.quantized_matrices, dtype, 2)
+
+
+@pytest.mark.parametrize("rows", [1, 8, 9, 16, 17, 31, 32, 33, 65])
+def test_task_3_matrices_rows(rows):
+    """Rows for a part of a matrix, a whole one, some more; and so for a SIMD-group and a tile."""
+    right(quantized.quantized_matrices, 2, (rows,), 6, 64, 64)
+
+
+@pytest.mark.parametrize("outputs", [1, 8, 9, 16, 17, 31, 32, 33, 65])
+def test_task_3_matrices_columns(outputs):
+    right(quantized.quantized_matrices, 3, (3,), outputs, 64, 64)
+
+
+def test_task_3_matrices_several():
+    right(quantized.quantized_matrices, 4, (40,), 70, 96, 32)
+
+
+def test_task_3_matrices_one_weight():
+    one_weight(quantized.quantized_matrices, 2)
+
+
+def test_task_3_matrices_scales_alone():
+    scales_alone(quantized.quantized_matrices, 3)
+
+
+def test_task_3_matrices_biases_alone():
+    biases_alone(quantized.quantized_matrices, 3)
+
+
+def test_task_3_matrices_large_sums():
+    large_sums(quantized.quantized_matrices, 2)
+
+
+@by_group
+def test_task_3_matrices_as_mlx(group_size):
+    as_mlx(quantized.quantized_matrices, group_size, 7)
+
+
+@by_dtype
+def test_task_3_matrices_as_pytorch(pytorch, dtype):
+    as_pytorch(pytorch, quantized.quantized_matrices, dtype, 3)
+
+
+def test_task_3_matrices_moves():
+    tiles_cost_at_most(quantized.quantized_matrices, 9)
+
+
+def test_task_3_matrices_banks():
+    """Some turns at a bank have to be taken: of 4 tiles, 8 steps each and 4 SIMD-groups, 64 at most in a step."""
+    tiles_cost_at_most(quantized.quantized_matrices, 10, bank_conflicts=4 * 8 * 4 * 64)
+
+
+@needs("metal")
+@on("gpu")
+def test_task_3_matrices_on_the_gpu():
+    on_the_gpu(quantized.quantized_matrices, 35)
+
+
+def test_task_3_matrices_sweep():
+    many_sizes(quantized.quantized_matrices, N=80)
