@@ -90,7 +90,10 @@ def check_registry(weeks: Sequence[Table]) -> None:
     _check_distinct([week["number"] for week in weeks], "week")
     _check_distinct([task["id"] for task in tasks], "task")
     _check_needs(tasks)
-    _check_limits(tasks)
+    for task in tasks:
+        if task.get("seconds", 1) < 1:
+            raise ValueError(f"task {task['id']}: 'seconds' must be at least 1, not {task['seconds']}")
+        _check_requires(task, f"task {task['id']}")
     _check_targets(tasks)
     _check_boxes(weeks)
     stages = [stage for key in ("stages", "engines") for week in weeks for stage in week.get(key, [])]
@@ -163,13 +166,6 @@ def _check_needs(tasks: list[Table]) -> None:
             if need not in ids[:i]:
                 fault = "which does not come before it" if need in ids else "which does not exist"
                 raise ValueError(f"task {task['id']}: 'needs' names {need}, {fault}")
-
-
-def _check_limits(tasks: list[Table]) -> None:
-    for task in tasks:
-        if task.get("seconds", 1) < 1:
-            raise ValueError(f"task {task['id']}: 'seconds' must be at least 1, not {task['seconds']}")
-        _check_requires(task, f"task {task['id']}")
 
 
 def _check_targets(tasks: list[Table]) -> None:

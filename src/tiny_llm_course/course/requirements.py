@@ -66,13 +66,8 @@ def _port() -> bool:
     return True
 
 
-def _getting_a_compiler() -> str:
-    if sys.platform == "darwin":
-        return "xcode-select --install"
-    return "sudo apt install g++" if shutil.which("apt") else ""
-
-
-GETTING_A_COMPILER = _getting_a_compiler()
+ON_LINUX = "sudo apt install g++" if shutil.which("apt") else ""
+GETTING_A_COMPILER = "xcode-select --install" if sys.platform == "darwin" else ON_LINUX
 REQUIREMENTS = {
     "compiler": Requirement("a C++ compiler", lambda: bool(compiler()), GETTING_A_COMPILER),
     "simulator": Requirement("a C++ compiler to simulate Metal with", lambda: bool(compiler()), GETTING_A_COMPILER),

@@ -14,7 +14,7 @@ A task that is used is blamed only if all checks pass with the solution's in its
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -148,7 +148,8 @@ class Checks:
             sisters = (each for each in kinds[self._kind_of(item)] if self._of(program, each))
             if not (equal(item, program) and all(equal(each, program) for each in sisters)) or refuted(program):
                 return False
-            if _stops(self.failures[item.name]) and not self._stop_together(program, examples):
+            stops = (_stops(self.failures[each.name]) == _stops(self._of(program, each)) for each in examples)
+            if _stops(self.failures[item.name]) and not all(stops):
                 return False
             alike = (each for each in examples if equal(each, program))
             return len([*itertools.islice(alike, ENOUGH)]) == ENOUGH
@@ -156,10 +157,6 @@ class Checks:
         one = explained([kind[0] for kind in kinds.values()][:CASES], likely, explains)
         failure = self.failures[one[0].name] if one else None
         return (failure, one[1]) if one and failure else None
-
-    def _stop_together(self, program: Variant, items: Iterable[pytest.Item]) -> bool:
-        """Whether a known program stops in the same ones of some checks."""
-        return all(_stops(self.failures[item.name]) == _stops(self._of(program, item)) for item in items)
 
     def _is_example(self, item: pytest.Item) -> bool:
         """Whether a check has failed in a case that a learner can look at, by an oracle's word."""

@@ -34,7 +34,11 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     """Put an exception into words; `package` is the graded one, whose lines are the learner's."""
     if isinstance(error, CheckFailed):
         cause = error.__cause__ if error.finding.kind == Kind.MISJUDGED else None
-        return _with_cause(error.finding, cause, package) if cause else error.finding
+        if not cause:
+            return error.finding
+        # Of a check of the learner's that stops a right program: with what it raises.
+        lines = (*error.finding.lines, _raised(cause, package))
+        return dataclasses.replace(error.finding, lines=lines, frames=learner_frames(cause, package))
     if isinstance(error, NotImportable):
         return _not_importable(error, package)
     frames = learner_frames(error, package)
@@ -62,12 +66,6 @@ def finding_of(error: BaseException, package: Path) -> Finding:
         return Finding(Kind.RAISED, f"cannot be called: {first_line(error)}", case=case)
     # Not in the learner's lines: MLX computing what they returned, or a check that could not cope with it.
     return Finding(Kind.RAISED, f"{name} after your code returned: {first_line(error)}", case=case, indirect=True)
-
-
-def _with_cause(finding: Finding, cause: BaseException, package: Path) -> Finding:
-    """The finding of a check of the learner's that stops a right program, with what it raises."""
-    frames = learner_frames(cause, package)
-    return dataclasses.replace(finding, lines=(*finding.lines, _raised(cause, package)), frames=frames)
 
 
 def _raised(error: BaseException, package: Path) -> str:

@@ -30,6 +30,7 @@ from .plugin import TASK
 
 NAMES = 12  # of a test's variables that are listed
 SOURCE = 12  # lines of a test that are shown
+NOT_LISTED = ModuleType | FunctionType | type
 ROWS = 12  # of an array
 COLUMNS = 100
 EDGE = 3  # numbers at both ends of an axis, where an array is too large
@@ -65,7 +66,8 @@ def kept_case(error: BaseException, program: Callable[..., Any]) -> KeptCase:
             test = frame
             own = _ours(variables)
             names |= _ours(frame.f_globals) | own
-            listed |= dict.fromkeys(name for name, value in own.items() if _is_told(name, value))
+            listed |= dict.fromkeys(name for name, value in own.items() if not isinstance(value, NOT_LISTED))
+            listed.pop("case", None)
         elif file.is_relative_to(COURSE / "testkit"):
             if "formula" in variables:
                 agreed = variables
@@ -97,10 +99,6 @@ def case_of(error: BaseException, task: Task) -> KeptCase | None:
 def _ours(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Without the tests themselves, and pytest's names, which begin with @."""
     return {name: value for name, value in variables.items() if not name.startswith(("_", "@", "test_"))}
-
-
-def _is_told(name: str, value: Any) -> bool:
-    return name != "case" and not isinstance(value, ModuleType | FunctionType | type)
 
 
 def _call(variables: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

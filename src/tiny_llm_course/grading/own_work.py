@@ -31,6 +31,7 @@ MOVES = ("os.link", "os.rename", "os.symlink", "os.chdir")
 NAMED = re.compile(rf"(?<![\w./-]){SOLUTION.parent.name}\b|{re.escape(str(SOLUTION.parent))}\b")
 STANDARD = os.path.join(os.path.dirname(os.path.realpath(os.__file__)), "")
 SHOWS = traceback.extract_stack.__code__.co_filename  # it reads the lines of a stack, ours among them
+HOLDERS = tuple | list | dict | property | staticmethod | classmethod
 DEPTH = 6  # of what holds what: a partial of a cached function, in a decorator's closure, has 5
 PACKAGES = ("site-packages", "dist-packages")  # folders of others in it
 
@@ -130,7 +131,11 @@ def _is_own(thing: Any, traps: Traps, depth: int) -> bool:
             code = thing.__code__.co_filename
             if traps.watches(thing.__globals__.get("__file__", "") if code.startswith("<") else code):
                 return True
-            parts = [getattr(thing, "__wrapped__", None), *_closed_over(thing)]
+            cells = [cell for cell in thing.__closure__ or () if cell != type(cell)()]  # without those that are empty
+            parts = [
+                getattr(thing, "__wrapped__", None),
+                *(c.cell_contents for c in cells if callable(c.cell_contents)),
+            ]
         case MethodType():
             parts = [thing.__func__, thing.__self__]
         case type():
@@ -144,16 +149,7 @@ def _is_own(thing: Any, traps: Traps, depth: int) -> bool:
             if _module(thing) != type(thing).__module__ and traps.watches(_file(thing)):
                 return True  # in native code of the learner's own
             parts = [type(thing), *gc.get_referents(thing)]
-    return any(_is_own(part, traps, depth - 1) for part in parts if callable(part) or _holds(part))
-
-
-def _holds(part: Any) -> bool:
-    return isinstance(part, tuple | list | dict | property | staticmethod | classmethod)
-
-
-def _closed_over(function: FunctionType) -> list[Any]:
-    cells = [cell for cell in function.__closure__ or () if cell != type(cell)()]  # without those that are empty
-    return [cell.cell_contents for cell in cells if callable(cell.cell_contents)]
+    return any(_is_own(part, traps, depth - 1) for part in parts if callable(part) or isinstance(part, HOLDERS))
 
 
 def _file(thing: Any) -> str:

@@ -131,7 +131,8 @@ class ChildProcess:
                     result.checks, result.absent = checks, absent
                     result.missing = tuple(dict.fromkeys([*result.missing, *missing]))
             case "task":
-                self._hand_over(results)
+                if (done := results.get(self.task)) and done.passed + done.failed == done.checks:
+                    self._finished(done)
                 self.task = event["task"]
                 self.begun.append(self.task)
             case "begins":
@@ -165,11 +166,6 @@ class ChildProcess:
                     raise UsageError(f"pytest says: {self.last_words()}")
                 # 2 and 3: interrupted from within. It ends now, and counts as dead in the task that it was busy with.
                 self._left = True
-
-    def _hand_over(self, results: dict[str, TaskResult]) -> None:
-        """What it was busy with is done, and another task begins."""
-        if (result := results.get(self.task)) and result.passed + result.failed == result.checks:
-            self._finished(result)
 
     def _settle(self) -> None:
         """Wait, not for ever, for the child's end and for what it has written to arrive."""

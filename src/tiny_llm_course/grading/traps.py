@@ -20,6 +20,7 @@ from ..course.findings import CheckFailed, Finding, Kind
 from ..course.nouns import Task
 from ..paths import COURSE, TESTS
 
+# The folders of the tests and the harness, which may call what they like.
 OWN = (f"{TESTS}{os.sep}", f"{COURSE}{os.sep}")
 # What no task needs, at no time: it runs what was recorded elsewhere, of whatever operators.
 ALWAYS = frozenset(["mlx.core.import_function"])
@@ -62,10 +63,6 @@ class Traps:
         methods = [part for part in vars(kind).values() if isinstance(part, FunctionType)]
         module = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
         return self.watches(module) or any(self.watches(method.__code__.co_filename) for method in methods)
-
-    def is_ours(self, file: str) -> bool:
-        """Whether a file is of the tests or the harness, which may call what they like."""
-        return _real(file).startswith(OWN) and not self.watches(file)
 
     def caught(self, headline: str) -> CheckFailed:
         """Note what was done that a task must do without, and give what to raise."""
@@ -151,7 +148,7 @@ class _Place:
         if held is not self.looking:
             return held
         file = sys._getframe(1).f_code.co_filename
-        if self.traps.is_ours(file):
+        if _real(file).startswith(OWN) and not self.traps.watches(file):  # the tests and the harness
             return self.original
         return held if _real(file).startswith(_mlx()) else self.counted
 

@@ -206,15 +206,8 @@ def arrays(model: object) -> Iterator[mx.array]:
         elif isinstance(each, MethodType):
             waiting.append(each.__self__)
         elif isinstance(each, FunctionType):
-            waiting += [cell.cell_contents for cell in each.__closure__ or () if _is_filled(cell)]
+            filled = (cell for cell in each.__closure__ or () if cell != type(cell)())
+            waiting += [cell.cell_contents for cell in filled]
             waiting.append(each.__defaults__)
         elif hasattr(each, "__dict__") and not hasattr(each, "__path__") and not hasattr(each, "__spec__"):
             waiting.append(vars(each))
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True

@@ -20,20 +20,19 @@ def changed(text: str, edits: Sequence[Edit]) -> str:
         DoesNotApply: some old words do not stand there exactly once.
     """
     for old, new in edits:
-        text = _whole_lines(text, _lines(old), _lines(new)) if "\n" in old else _within_a_line(text, old, _lines(new))
+        if "\n" in old:
+            text = _whole_lines(text, _lines(old), _lines(new))
+            continue
+        _must_be_once(text.count(old), old)
+        before, after = text.split(old)
+        margin = _margin(before.rpartition("\n")[2] + old)
+        text = before + f"\n{margin}".join(_lines(new)) + after
     return text
 
 
 def _lines(words: str) -> list[str]:
     """The lines of old or new words, as far left as they go; several may have a line break before and behind them."""
     return textwrap.dedent(words).strip("\n").split("\n") if "\n" in words else [words]
-
-
-def _within_a_line(text: str, old: str, new: list[str]) -> str:
-    _must_be_once(text.count(old), old)
-    before, after = text.split(old)
-    margin = _margin(before.rpartition("\n")[2] + old)
-    return before + f"\n{margin}".join(new) + after
 
 
 def _whole_lines(text: str, old: list[str], new: list[str]) -> str:

@@ -41,7 +41,9 @@ def reach(text: str, file: str, name: str | None, targets: Targets) -> Reach:
         mine = [node for node in statements if not _bound(node) & others]
         pieces = [_Piece(min(_bound(node), default=""), node, others) for node in mine]
     elif name in definitions_by_name(text):
-        always = [n for n in statements if not _bound(n) or (not _defines(n) and _files(n, file, targets))]
+        always = [
+            n for n in statements if not _bound(n) or (not isinstance(n, Definition) and _files(n, file, targets))
+        ]
         pieces = _used(always, name, _bindings(statements), others)
     else:
         return Reach([text], [*files, *(found for node in statements for found in _files(node, file, targets))])
@@ -102,10 +104,6 @@ def _bound(node: ast.stmt) -> frozenset[str]:
     if any(isinstance(part, ast.Attribute | ast.Subscript) for part in parts):
         return frozenset()
     return frozenset(part.id for part in parts if isinstance(part, ast.Name))
-
-
-def _defines(node: ast.stmt) -> bool:
-    return isinstance(node, Definition)
 
 
 def _bindings(statements: Sequence[ast.stmt]) -> dict[str, list[ast.stmt]]:

@@ -4,8 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 from ...course.registry import UsageError
@@ -106,7 +105,8 @@ class Git:
 
     def with_folder(self, tree: str, folder: str, files: dict[str, Entry]) -> str:
         """A tree in which these are all files of a folder; nothing else differs."""
-        with self.scratch_index() as index:
+        with tempfile.TemporaryDirectory(prefix="tiny-llm-sync-") as scratch:
+            index = Path(scratch, "index")  # which is not the repository's
             self.run("read-tree", tree, index=index)
             gone = self.entries(tree, folder).keys() - files.keys()
             self.run("update-index", "-z", "--index-info", stdin=index_lines(files, gone), index=index)
@@ -131,12 +131,6 @@ class Git:
                 return self.run("write-tree", folder=folder).decode().strip(), []
             finally:
                 self.run("worktree", "remove", "--force", str(folder))
-
-    @contextmanager
-    def scratch_index(self) -> Iterator[Path]:
-        """A place for an index that is not the repository's."""
-        with tempfile.TemporaryDirectory(prefix="tiny-llm-sync-") as folder:
-            yield Path(folder, "index")
 
 
 def index_lines(files: dict[str, Entry], gone: Iterable[str] = ()) -> bytes:

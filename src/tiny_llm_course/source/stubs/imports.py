@@ -21,7 +21,7 @@ def drop_imports(source: str, stub: str, needed: Collection[Target]) -> str:
     orphans = names(parse(source)) - names(text.tree)
     edits: list[Edit] = []
     for node in text.tree.body:
-        if not isinstance(node, ast.Import | ast.ImportFrom) or _is_future(node):
+        if not isinstance(node, ast.Import | ast.ImportFrom) or getattr(node, "module", "") == "__future__":
             continue
         kept = [
             alias for alias in node.names if bound_name(node, alias) not in orphans or _is_needed(node, alias, needed)
@@ -32,10 +32,6 @@ def drop_imports(source: str, stub: str, needed: Collection[Target]) -> str:
             lines = import_lines(node, map(ast.unparse, kept), f"  {comment}" * bool(comment)) if kept else ()
             edits.append(Edit(first, end_line(node), lines))
     return text.edited(edits)
-
-
-def _is_future(node: ast.Import | ast.ImportFrom) -> bool:
-    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def _is_needed(node: ast.Import | ast.ImportFrom, alias: ast.alias, needed: Collection[Target]) -> bool:

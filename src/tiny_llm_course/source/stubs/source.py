@@ -33,22 +33,20 @@ def stub_source(source: str, tasks_by_target: Mapping[str, Task], needed: Collec
     return stub
 
 
-def _is_string(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
 def _close_up_imports(stub: str) -> str:
     """The stub with one blank line between the docstring or imports and a plain statement, as the formatter wants it.
 
     There are two where a function stood between them that was dropped.
     """
     text = Text(stub)
+    head = text.tree.body[0]
+    first = head if isinstance(head, ast.Expr) and isinstance(head.value, ast.Constant) else None  # the docstring
     edits = []
     for above, below in pairwise(text.tree.body):
         blank = next_line = end_line(above) + 1
         while text.is_blank(next_line):
             next_line += 1
-        is_head = isinstance(above, ast.Import | ast.ImportFrom) or (above is text.tree.body[0] and _is_string(above))
+        is_head = isinstance(above, ast.Import | ast.ImportFrom) or above is first
         definition_follows = isinstance(below, Definition) and next_line == text.first_line(below)
         if is_head and not definition_follows and next_line - blank > 1:
             edits.append(Edit(blank, next_line - 1, ("",)))
