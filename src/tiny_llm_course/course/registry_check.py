@@ -21,43 +21,25 @@ TABLES = "a list of tables"
 YES_NO = "true or false"
 
 NO_KEYS: Keys = {}
-WEEK_KEYS = {"number": NUMBER, "title": STRING, "days": TABLES}
-WEEK_OPTIONS = {
-    "stages": TABLES,
-    "engines": TABLES,
-    "modes": TABLES,
-    "build": STRING,
-    "calls": STRING,
-    "launches": STRING,
-    "open": TABLE,
-}
-STAGE_KEYS = {"name": STRING, "title": STRING, "model": STRING, "generate": STRING, "needs": STRINGS}
-STAGE_OPTIONS = {"requires": STRINGS, "rereads": YES_NO, "packed": YES_NO, "config": STRING, "counts": STRING}
-MODE_KEYS = {"name": STRING, "title": STRING, "make": STRING, "needs": STRINGS}
-MODE_OPTIONS = {"kernels": STRINGS, "requires": STRINGS, "asked": YES_NO}
-DAY_KEYS = {"number": NUMBER, "title": STRING, "chapter": STRING, "tasks": TABLES}
-TASK_KEYS = {
-    "id": STRING,
-    "title": STRING,
-    "target": STRING,
-    "tests": STRING,
-    "needs": STRINGS,
-    "minutes": NUMBER,
-    "difficulty": NUMBER,
-    "forbidden": STRINGS,
-    "hints": STRINGS,
-}
-OPEN_KEYS = {
-    "title": STRING,
-    "of": STRING,
-    "target": STRING,
-    "chapter": STRING,
-    "minutes": NUMBER,
-    "difficulty": NUMBER,
-    "hints": STRINGS,
-}
-OPEN_OPTIONS = {"requires": STRINGS, "seconds": NUMBER}
-TASK_OPTIONS = {"program": STRING, "requires": STRINGS, "seconds": NUMBER, "makes": STRINGS, "optional": YES_NO}
+
+
+def _keys(kind: str, names: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), kind)
+
+
+WEEK_KEYS = _keys(NUMBER, "number") | _keys(STRING, "title") | _keys(TABLES, "days")
+WEEK_OPTIONS = _keys(TABLES, "stages engines modes") | _keys(STRING, "build calls launches") | _keys(TABLE, "open")
+STAGE_KEYS = _keys(STRING, "name title model generate") | _keys(STRINGS, "needs")
+STAGE_OPTIONS = _keys(STRINGS, "requires") | _keys(YES_NO, "rereads packed") | _keys(STRING, "config counts")
+MODE_KEYS = _keys(STRING, "name title make") | _keys(STRINGS, "needs")
+MODE_OPTIONS = _keys(STRINGS, "kernels requires") | _keys(YES_NO, "asked")
+DAY_KEYS = _keys(NUMBER, "number") | _keys(STRING, "title chapter") | _keys(TABLES, "tasks")
+OPEN_KEYS = _keys(STRING, "title of target chapter") | _keys(NUMBER, "minutes difficulty") | _keys(STRINGS, "hints")
+OPEN_OPTIONS = _keys(STRINGS, "requires") | _keys(NUMBER, "seconds")
+TASK_KEYS = _keys(STRING, "id title target tests") | _keys(STRINGS, "needs") | _keys(NUMBER, "minutes difficulty")
+TASK_KEYS |= _keys(STRINGS, "forbidden hints")
+TASK_OPTIONS = _keys(STRING, "program") | _keys(STRINGS, "requires") | _keys(NUMBER, "seconds")
+TASK_OPTIONS |= _keys(STRINGS, "makes") | _keys(YES_NO, "optional")
 
 OPEN = "C"  # in the place of a number: 1.C is the open task of week 1
 OTHER_LANGUAGES = (".cpp", ".h", ".metal")  # the ends of files that a learner writes in beside Python's

@@ -6,7 +6,6 @@ is `.build` beside it, is what the package loads; it puts its result there whole
 one before. It is started again when a source, the compiler, Python or MLX is another one.
 """
 
-import contextlib
 import fcntl
 import hashlib
 import platform
@@ -16,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -101,7 +100,8 @@ def build(
     try:
         out = program.parent / ".build"
         out.mkdir(exist_ok=True)
-        with _alone(out / "lock"), tempfile.TemporaryFile() as output:
+        with (out / "lock").open("wb") as lock, tempfile.TemporaryFile() as output:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # no other process builds here meanwhile
             state, built_from = _state(package, program), out / BUILT_FROM
             if built_from.is_file() and built_from.read_text(encoding="utf-8") == state:
                 return None
@@ -128,14 +128,6 @@ def build(
     if why.startswith(("still", "used")):
         return Finding(Kind.NOT_BUILT, f"{folder} cannot be built: {why}, the limit of a build", place=folder)
     return complaint(words, program.parent) or last_words(words, folder, why)
-
-
-@contextlib.contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """While the block runs, no other process builds here."""
-    with lock.open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _state(package: Path, program: Path) -> str:

@@ -31,7 +31,7 @@ MOVES = ("os.link", "os.rename", "os.symlink", "os.chdir")
 NAMED = re.compile(rf"(?<![\w./-]){SOLUTION.parent.name}\b|{re.escape(str(SOLUTION.parent))}\b")
 STANDARD = os.path.join(os.path.dirname(os.path.realpath(os.__file__)), "")
 SHOWS = traceback.extract_stack.__code__.co_filename  # it reads the lines of a stack, ours among them
-HOLDERS = tuple | list | dict | property | staticmethod | classmethod
+HOLDERS = (tuple, list, dict, property, staticmethod, classmethod)
 DEPTH = 6  # of what holds what: a partial of a cached function, in a decorator's closure, has 5
 PACKAGES = ("site-packages", "dist-packages")  # folders of others in it
 
