@@ -28,11 +28,10 @@ from tiny_llm_course.checkpoints.held_out import HeldOut, Tokens, shipped_storie
 from tiny_llm_course.measuring.machine import machine
 from tiny_llm_course.training.judging import loss_on
 from tiny_llm_course.training.optimizing import optimizers, share_of_peak
-from tiny_llm_course.training.packing import Packer, held_out
+from tiny_llm_course.training.packing import Packer, held_out, train_tokenizer
 from tiny_llm_course.training.preparing import training_stories
 from tiny_llm_course.training.qwen3_torch import INITIAL_SPREAD, Qwen3
 from tiny_llm_course.training.recipe import Architecture, Schedule
-from tiny_llm_course.training.vocabulary import train_tokenizer
 
 # The embedded model's recipe in small. 4 heads of 32 are not 64.
 SHAPE = Architecture(

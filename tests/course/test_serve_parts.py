@@ -12,8 +12,8 @@ from tests.week3.engine_room import Request
 from tiny_llm_course.engine.serving import load_scheduler
 from tiny_llm_course.serving.app import make_app
 from tiny_llm_course.serving.run import is_loopback
-from tiny_llm_course.serving.scores import Scores
 from tiny_llm_course.serving.service import Service
+from tiny_llm_course.serving.watching import Scores
 
 
 @pytest.fixture(scope="module")

@@ -26,11 +26,14 @@ from tokenizers import Tokenizer  # noqa: E402
 
 from tiny_llm_course.training.conversations import conversation, topics, words_for_things  # noqa: E402
 from tiny_llm_course.training.optimizing import optimizers, share_of_peak  # noqa: E402
-from tiny_llm_course.training.packing import Packer, held_out  # noqa: E402
+from tiny_llm_course.training.packing import (  # noqa: E402
+    Packer,
+    held_out,
+    train_tokenizer,
+)
 from tiny_llm_course.training.preparing import training_stories  # noqa: E402
 from tiny_llm_course.training.recipe import read_recipe  # noqa: E402
 from tiny_llm_course.training.stories import read_stories, split, unseen  # noqa: E402
-from tiny_llm_course.training.vocabulary import train_tokenizer  # noqa: E402
 
 RECIPE = """
 name = "tiny"

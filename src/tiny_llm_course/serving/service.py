@@ -12,8 +12,7 @@ from ..course.registry import UsageError
 from ..engine.serving import ServingEngine
 from .refusals import Refusal, wrong
 from .schema import Asked, Chat, Completion
-from .scores import Score, Scores
-from .state import State
+from .watching import Score, Scores, State
 
 
 @dataclass

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .schema import Chat, Completion
-from .scores import Score
 from .service import Choice, Service
+from .watching import Score
 
 
 class Shapes:

@@ -8,7 +8,7 @@ import random
 import re
 from collections import Counter
 
-from .vocabulary import TURN_BEGIN, TURN_END
+TURN_BEGIN, TURN_END = "<|im_start|>", "<|im_end|>"
 
 # `{% for %}` over the turns, as Qwen writes them; the model continues after the assistant's first line.
 CHAT_TEMPLATE = (

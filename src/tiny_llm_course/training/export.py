@@ -10,9 +10,9 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from ..checkpoints.held_out import END
-from .conversations import CHAT_TEMPLATE
+from .conversations import CHAT_TEMPLATE, TURN_BEGIN, TURN_END
+from .packing import SPECIAL
 from .recipe import Recipe
-from .vocabulary import SPECIAL, TURN_BEGIN, TURN_END
 
 
 def export(folder: Path, recipe: Recipe, weights: dict[str, Tensor], tokenizer: Tokenizer) -> None:

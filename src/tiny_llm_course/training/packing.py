@@ -1,16 +1,44 @@
-"""From stories to rows of tokens: every epoch in another order, and with other stories told as answers."""
+"""The tokenizer, byte-level BPE as Qwen has it, and from stories to rows of tokens.
+
+Every epoch has another order, and other stories told as answers.
+"""
 
 import random
 
 import numpy as np
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from ..checkpoints.held_out import END, HeldOut, Tokens
-from .conversations import conversation, small_talk, topics, words_for_things
-from .vocabulary import TURN_BEGIN, TURN_END
+from .conversations import TURN_BEGIN, TURN_END, conversation, small_talk, topics, words_for_things
 
+SPECIAL = (END, TURN_BEGIN, TURN_END)
+# How Qwen's tokenizer.json cuts a text into words, within which bytes are merged.
+WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 # One exchange of small talk for so many stories.
 SMALL_TALK_ONE_IN = 60
+
+
+def train_tokenizer(texts: list[str], vocab_size: int) -> Tokenizer:
+    """A tokenizer of `vocab_size` tokens: 256 bytes, merges learned from the texts, and last the special ones."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(WORDS), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size - len(SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL])
+    return tokenizer
 
 
 class Packer:

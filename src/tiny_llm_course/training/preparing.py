@@ -11,10 +11,10 @@ from ..checkpoints.checkpoint import load_checkpoint
 from ..checkpoints.held_out import FILE, shipped_stories
 from ..course.places import name_of
 from ..course.registry import UsageError
+from .packing import SPECIAL, train_tokenizer
 from .recipe import Recipe
 from .stories import read_stories, split, unseen
 from .trainer import Job
-from .vocabulary import SPECIAL, train_tokenizer
 
 
 def prepare(
