@@ -16,7 +16,7 @@ from tiny_llm_course.dev.book.broken import broken_parts, lines_that_differ
 from tiny_llm_course.dev.transcripts import Scenario, checkout_for, run
 from tiny_llm_course.engine import broken, mistakes, stages
 from tiny_llm_course.engine.broken import STORIES, Breaker, Comparison
-from tiny_llm_course.engine.engine import Sampling, prepared
+from tiny_llm_course.engine.engine import Sampling, load_engine
 from tiny_llm_course.engine.mistakes import in_bits, in_engine
 from tiny_llm_course.learner import progress
 from tiny_llm_course.programs.packages import SOLUTION_NAME, LearnerError, installed, program
@@ -42,8 +42,8 @@ def compare(checkpoint, monkeypatch) -> Compare:
     def run(mistake: str) -> Comparison:
         task, stage, _, variant = mistakes.chosen(mistake, True, None, again)
         assert variant is not None
-        make = prepared(str(folder), True, "float32", stage.name)
-        return Breaker(make, "Once", 12, Sampling(temp=0.8, seed=1), lambda line: None).compare(task, variant.name)
+        engine = load_engine(str(folder), True, "float32", stage.name)
+        return Breaker(engine, "Once", 12, Sampling(temp=0.8, seed=1), lambda line: None).compare(task, variant.name)
 
     return run
 

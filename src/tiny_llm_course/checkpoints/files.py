@@ -8,12 +8,7 @@ from typing import Any
 from ..course.registry import UsageError
 
 LARGEST = 1 << 28  # bytes of a JSON file; tokenizer.json, the longest, has a tenth of it
-KINDS = {
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
-}
+KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 
 
 def must_be_file(file: Path) -> int:

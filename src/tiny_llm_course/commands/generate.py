@@ -20,9 +20,7 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
         click.option("--stage", help="Which of the engines you have built (default: the furthest)."),
         model_option,
         click.option(
-            "--window",
-            type=click.IntRange(min=1),
-            help="Let every layer see so many tokens only (day 3 of week 4).",
+            "--window", type=click.IntRange(min=1), help="Let every layer see so many tokens only (day 3 of week 4)."
         ),
         click.option("--sinks", type=click.IntRange(min=0), help="First tokens of the text that a window has besides."),
         dtype_option,

@@ -51,7 +51,7 @@ def generate_with(
 
     mx.set_default_device(mx.cpu)  # in float32, as tasks are graded: the same story on every machine
     from ..checkpoints.beyond import beyond
-    from ..engine.engine import configured, prepared
+    from ..engine.engine import configured, load_engine
 
     _, config = configured(engine["model"], engine["window"], engine["sinks"])
     task, stage, known, chosen = mistakes.chosen(mistake, engine["solution"], engine["stage"], again, beyond(config))
@@ -63,7 +63,7 @@ def generate_with(
     if sampling.seed is None:
         sampling = dataclasses.replace(sampling, seed=SEED)
     note = talk.note if sys.stderr.isatty() else lambda line: None
-    breaker = broken.Breaker(prepared(**{**engine, "stage": stage.name}), prompt, most, sampling, note)
+    breaker = broken.Breaker(load_engine(**{**engine, "stage": stage.name}), prompt, most, sampling, note)
     talk.note_code(breaker.engine)
     found = breaker.compare(task, chosen.name)
     _show(task, chosen, found)

@@ -11,7 +11,7 @@ from ..course.nouns import Task
 from ..course.places import name_of
 from ..course.registry import UsageError
 from ..grading.exceptions import first_line
-from ..paths import ROOT
+from ..paths import ROOT, SOLUTION
 from ..programs.packages import SOLUTION_NAME, LearnerError, installed
 from ..testkit.variants import Program, load_variants
 from .engine import Engine, Sampling
@@ -60,19 +60,18 @@ class Breaker:
     """Runs an engine, then the same one with a mistake."""
 
     def __init__(
-        self, make: Callable[[], Engine], prompt: str, most: int | None, sampling: Sampling, note: Callable[[str], None]
+        self, engine: Engine, prompt: str, most: int | None, sampling: Sampling, note: Callable[[str], None]
     ) -> None:
-        """Make the right engine.
+        """Take the right engine; the one with a mistake is built from the same checkpoint.
 
         Args:
-            make: builds one.
+            engine: the right one.
             prompt: what both continue.
             most: tokens of a text; None for TOKENS, or as many as SECONDS are enough for.
             sampling: with a seed.
             note: is told what is being done.
         """
-        self._make, self._prompt, self._most, self._sampling, self._note = make, prompt, most, sampling, note
-        self.engine = make()
+        self.engine, self._prompt, self._most, self._sampling, self._note = engine, prompt, most, sampling, note
         self._stories, self._mark = shipped_stories()[:STORIES], mark_of(self.engine)
 
     def compare(self, task: Task, mistake: str) -> Comparison:
@@ -105,7 +104,8 @@ class Breaker:
     def _with(self, program: Program, task: Task, most: int, rows: HeldOut) -> tuple[Written, Bits | None]:
         with installed(task.program, program, self.engine.package_name):
             try:
-                engine = self._make()
+                right = self.engine
+                engine = Engine(right.checkpoint, right.package == SOLUTION, right.stage.name)
             except (LearnerError, UsageError) as error:
                 why = _stopped(error)
                 return Written(self._prompt, 0, stopped=why), Bits(why_not=why)

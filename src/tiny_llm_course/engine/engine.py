@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -216,22 +215,10 @@ def load_engine(
     Raises:
         UsageError: there is no such model or stage, or the model cannot be read.
     """
-    return prepared(model, solution, dtype, stage, window, sinks)()
-
-
-def prepared(
-    model: str | None,
-    solution: bool,
-    dtype: str | None,
-    stage: str | None = None,
-    window: int | None = None,
-    sinks: int | None = None,
-) -> Callable[[], Engine]:
-    """What builds that engine, from a checkpoint that is read once."""
     folder, config = configured(model, window, sinks)
     chosen = stages.choose(stage, solution, beyond(config))
     checkpoint = dataclasses.replace(read_model(folder, dtype, chosen.packed), config=config)
-    return partial(Engine, checkpoint, solution, stage)
+    return Engine(checkpoint, solution, stage)
 
 
 def configured(model: str | None, window: int | None = None, sinks: int | None = None) -> tuple[Path, dict[str, Any]]:

@@ -36,12 +36,7 @@ class State:
         self._forget()
         scheduler = self._scheduler
         running = [
-            {
-                "id": request.number,
-                "prompt": len(request.prompt),
-                "read": request.read,
-                "output": len(request.output),
-            }
+            {"id": request.number, "prompt": len(request.prompt), "read": request.read, "output": len(request.output)}
             for request in scheduler.running
         ]
         return {

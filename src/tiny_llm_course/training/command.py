@@ -23,12 +23,7 @@ from .trainer import Job, Report, Run, assist, join
 
 
 def train(
-    recipe: Recipe,
-    texts: tuple[Path, ...],
-    out: Path,
-    device: str | None,
-    workers: int | None,
-    teacher: Path | None,
+    recipe: Recipe, texts: tuple[Path, ...], out: Path, device: str | None, workers: int | None, teacher: Path | None
 ) -> int:
     """Train the recipe's model on texts, to the end or until Ctrl-C; the exit code."""
     job = prepare(recipe, texts, out, device, workers, teacher)

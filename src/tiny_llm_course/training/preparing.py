@@ -18,12 +18,7 @@ from .trainer import Job
 
 
 def prepare(
-    recipe: Recipe,
-    texts: tuple[Path, ...],
-    out: Path,
-    device: str | None,
-    workers: int | None,
-    teacher: Path | None,
+    recipe: Recipe, texts: tuple[Path, ...], out: Path, device: str | None, workers: int | None, teacher: Path | None
 ) -> Job:
     """The job; of the first text some stories are held out.
 

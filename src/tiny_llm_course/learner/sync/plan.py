@@ -46,9 +46,7 @@ def fetch(git: Git, remote: str | None) -> tuple[str, str]:
             )
     if unmerged := git.paths("diff", "--name-only", "--diff-filter=U", "-z"):
         raise UsageError(
-            f"There are conflicts in {some(unmerged)}. Mend them, then:",
-            f"git add -- {shlex.join(unmerged)}",
-            AGAIN,
+            f"There are conflicts in {some(unmerged)}. Mend them, then:", f"git add -- {shlex.join(unmerged)}", AGAIN
         )
     if not git.says("symbolic-ref", "--quiet", "HEAD"):
         raise UsageError(
@@ -100,10 +98,7 @@ def make_plan(git: Git, folder: str, name: str, theirs: str) -> Plan | None:
     fast_forward = base == ours
     if not fast_forward and not (git.says("var", "GIT_COMMITTER_IDENT") and git.says("var", "GIT_AUTHOR_IDENT")):
         raise UsageError(
-            "A merge needs your name and address:",
-            "git config user.name NAME",
-            "git config user.email ADDRESS",
-            AGAIN,
+            "A merge needs your name and address:", "git config user.name NAME", "git config user.email ADDRESS", AGAIN
         )
     merged, conflicts = (theirs, []) if fast_forward else git.merged(ours, theirs, folder)
     if conflicts:
