@@ -36,7 +36,7 @@ from tiny_llm_course.checkpoints.chat_template import render_chat
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
 from tiny_llm_course.checkpoints.held_out import HeldOut, shipped_stories
 from tiny_llm_course.engine.engine import Engine
-from tiny_llm_course.engine.pace import as_rows, mark_of, nats_per_token
+from tiny_llm_course.engine.judging import as_rows, mark_of, nats_per_token
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 from tiny_llm_course.training.conversations import topics, words_for_things
 from tiny_llm_course.training.packing import held_out
