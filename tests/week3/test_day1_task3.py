@@ -1,0 +1,213 @@
+"""Week 3, day 1, task 3: sampling by rows.
+
+Each row is expected to get the token that the samplers of week 1 choose for it alone.
+"""
+
+import math
+from collections import Counter
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from tiny_llm.serving import request, sampling
+from tiny_llm_course.testkit.agreement import compare
+from tiny_llm_course.testkit.cases import noted, type_words
+from tiny_llm_course.testkit.errors import Kind, fail
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.marks import by_dtype
+from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.sizes import sizes
+from tiny_llm_course.testkit.texts import same_ids
+
+# What rows may ask for: some draw, some do not, one filter each, and all together.
+PARAMS = [
+    {},
+    {"temp": 0.7, "seed": 1},
+    {"temp": 3.0, "top_k": 2, "seed": 2},
+    {"temp": 4.0, "top_p": 0.5, "seed": 3},
+    {"temp": 2.0, "min_p": 0.4, "seed": 4},
+    {"repetition_penalty": 9.0},
+    {"temp": 1.5, "top_k": 9, "top_p": 0.8, "min_p": 0.1, "repetition_penalty": 1.4, "seed": 5},
+]
+
+
+def rows_of_params(params, seed, size, begun=4, written=3):
+    """A chunk for each, scored unless the params are None, of requests that have some tokens."""
+    draw, chunks = np.random.default_rng(seed), []
+    for each in params:
+        tokens = draw.integers(0, size, begun + written).tolist()
+        settings = request.SamplingParams(**each or {})
+        one = request.Request(tokens[:begun], 99, settings, output=tokens[begun:], read=begun + written - 1)
+        chunks.append(request.Chunk(one, one.read, tokens[-1:], int(each is not None)))
+    return chunks
+
+
+def chosen(logits, chunks, case):
+    """The token of each chunk, None where there is none."""
+    with noted(case):
+        found = sampling.sample_rows(logits, chunks)
+    if type(found) is not list or any(type(each) is not list for each in found):
+        fail(Kind.TYPE, f"returned {type_words(found)}, expected a list of lists", case)
+    lengths = [len(each) for each in found]
+    if lengths != (expected := [chunk.scored for chunk in chunks]):
+        fail(Kind.SHAPE, "wrong numbers of tokens", case, f"expected  {expected}", f"got       {lengths}")
+    if wrong := next((token for each in found for token in each if type(token) is not int), None):
+        fail(Kind.TYPE, f"a token is {type_words(wrong)}, expected an int", case)
+    return [each[0] if each else None for each in found]
+
+
+def by_row(logits, chunks):
+    """Each row by itself, in float64, with the noise that is given."""
+    found, row = [], 0
+    for chunk in chunks:
+        if not chunk.scored:
+            found.append(None)
+            continue
+        one, own, row = chunk.request, to_float64(logits[row].astype(mx.float32)), row + 1
+        p, used = one.params, sorted({*one.prompt, *one.output})
+        own[used] = np.where(own[used] > 0, own[used] / p.repetition_penalty, own[used] * p.repetition_penalty)
+        if p.temp:
+            own = own / p.temp
+            if p.top_k:
+                own[own < np.sort(own)[-min(p.top_k, len(own))]] = -np.inf
+            order = np.argsort(-own, kind="stable")
+            likely = np.exp(own - own.max()) / np.exp(own - own.max()).sum()
+            if p.top_p < 1:
+                before = np.concatenate([[0.0], np.cumsum(likely[order])[:-1]])
+                own[order[1:][before[1:] >= p.top_p]] = -np.inf
+            likely = np.exp(own - own.max())
+            own[likely < p.min_p] = -np.inf
+            own = own + to_float64(sampling.noise([(p.seed, len(one.output))], len(own)))[0]
+        found.append(int(own.argmax()))
+    return found
+
+
+def chooses(params, seed, size=40, dtype=mx.float32, written=3):
+    chunks = rows_of_params(params, seed, size, written=written)
+    logits = normals(seed, dtype)(sum(chunk.scored for chunk in chunks), size, spread=2.0)
+    case = f"{len(logits)} rows of {size} logits, params {list(params)}, seed {seed}"
+    actual, expected = chosen(logits, chunks, case if len(case) < 160 else f"{case[:156]} ..."), by_row(logits, chunks)
+    if actual != expected:
+        fail(Kind.VALUES, "wrong tokens", case[:160], f"expected  {expected}", f"got       {actual}")
+
+
+@by_dtype
+@pytest.mark.parametrize("number", range(len(PARAMS)))
+def test_task_3_rows_alone(number, dtype):
+    for seed in range(4):
+        chooses([PARAMS[number]], seed, dtype=dtype)
+
+
+@by_dtype
+def test_task_3_rows_together(dtype):
+    """All settings in one batch, in any order, and with chunks between that are not scored."""
+    for seed in range(6):
+        order = np.random.default_rng(seed).permutation(len(PARAMS)).tolist()
+        mixed = [PARAMS[i] for i in order]
+        chooses(mixed, seed, dtype=dtype)
+        chooses([None, *mixed[:3], None, None, *mixed[3:], None], seed, dtype=dtype)
+
+
+def test_task_3_rows_nobody_is_scored():
+    case = "two chunks within their prompts, logits 0 x 5"
+    if (actual := chosen(mx.zeros((0, 5)), rows_of_params([None, None], 1, 5), case)) != [None, None]:
+        fail(Kind.VALUES, "wrong tokens", case, f"got       {actual}")
+
+
+def test_task_3_rows_sweep():
+    for n in sizes(R=9, V=1100):
+        params = [PARAMS[(n.seed + 3 * i) % len(PARAMS)] if (n.seed + i) % 5 else None for i in range(n.R)]
+        chooses(params, n.seed, n.V, written=n.seed % 4)
+
+
+def test_task_3_rows_do_not_hear_of_one_another():
+    """A request gets the same token alone and with others, in any row."""
+    case = "a request with temp 2 and a seed, alone and as the third of five rows"
+    chunks = rows_of_params([{"temp": 2.0, "seed": number} for number in range(5)], 3, 50)
+    logits = normals(3)(5, 50)
+    together = chosen(logits, chunks, case)
+    alone = [chosen(logits[i : i + 1], chunks[i : i + 1], case)[0] for i in range(5)]
+    backwards = chosen(logits[::-1], chunks[::-1], case)[::-1]
+    same_ids(together, alone, case)
+    same_ids(together, backwards, case)
+
+
+@pytest.mark.parametrize("temp", [0.0, 1.0])
+def test_task_3_rows_begun_anew(temp):
+    """Whether a request was put back, and reads all its tokens again, makes no difference to what comes next."""
+    case = f"temp {temp}, seed 5: 3 tokens were read, or all 7 are read anew"
+    logits = normals(4)(1, 500)
+    params = request.SamplingParams(temp=temp, seed=5)
+    one = request.Request([1, 2, 3, 4], 9, params, output=[5, 6, 7], read=6)
+    first = chosen(logits, [request.next_chunk(one, 1)], case)
+    one.read = 0
+    same_ids(chosen(logits, [request.next_chunk(one, 7)], case), first, case)
+
+
+def test_task_3_rows_draw_anew_at_each_place():
+    """Sixty draws from logits that are all equal: they differ, and so do those of other seeds."""
+    case = "sixty places of one request, logits 1 x 1,000, all equal, temp 1"
+    drawn = {}
+    for seed in (0, 1):
+        one = request.Request([3], 99, request.SamplingParams(temp=1.0, seed=seed), read=0)
+        drawn[seed] = []
+        for token in range(60):
+            drawn[seed] += chosen(mx.zeros((1, 1000)), [request.next_chunk(one, one.unread)], case)
+            one.output.append(token)
+    if len(set(drawn[0])) < 40:
+        fail(
+            Kind.VALUES, "many places of a text draw the same token", case, f"{len(set(drawn[0]))} different ones of 60"
+        )
+    if drawn[0] == drawn[1]:
+        fail(Kind.VALUES, "seed 0 and seed 1 draw the same tokens", case)
+
+
+def test_task_3_rows_probabilities():
+    """Four rows of logits, 500 seeds each: the tokens come as often as they should."""
+    logits = mx.log(mx.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]))
+    counts = [Counter(), Counter()]
+    case = "1,000 seeds, two rows of 3 logits, temp 1"
+    for first in range(0, 1000, 250):
+        params = [{"temp": 1.0, "seed": seed} for seed in range(first, first + 250) for _ in (0, 1)]
+        tokens = chosen(mx.concatenate([logits] * 250), rows_of_params(params, 1, 3), case)
+        for row in (0, 1):
+            counts[row].update(tokens[row::2])
+    for row, shares in enumerate(([0.5, 0.3, 0.2], [0.1, 0.1, 0.8])):
+        found = [counts[row][token] / 1000 for token in range(3)]
+        if max(abs(a - b) for a, b in zip(found, shares, strict=True)) > 5 * math.sqrt(0.25 / 1000):
+            fail(
+                Kind.VALUES,
+                "tokens do not come as often as they should",
+                case,
+                f"expected  {shares}",
+                f"got       {found}",
+            )
+
+
+def test_task_3_rows_without_a_seed():
+    """MLX's global state decides; and where nobody draws, it stays as it is."""
+    case = "three rows without a seed, temp 5, logits 3 x 1,000"
+    chunks, logits = rows_of_params([{"temp": 5.0}] * 3, 6, 1000), mx.zeros((3, 1000))
+    found = []
+    for _ in range(2):
+        mx.random.seed(12)
+        found.append(chosen(logits, chunks, case))
+    same_ids(found[1], found[0], case)
+    if len({*found[0], *chosen(logits, chunks, case)}) < 4:
+        fail(Kind.VALUES, "rows without a seed draw the same tokens", case, f"got       {found[0]}")
+    mx.random.seed(12)
+    chosen(logits, rows_of_params([{}] * 3, 6, 1000), case)
+    chosen(logits, rows_of_params([{"temp": 1.0, "seed": 3}] * 3, 6, 1000), case)
+    state = mx.random.uniform(shape=(4,))
+    mx.random.seed(12)
+    compare(
+        state, to_float64(mx.random.uniform(shape=(4,))), mx.float32, 0.0, "MLX's random state after rows with seeds", 4
+    )
+
+
+def test_task_3_rows_leaves_the_logits():
+    chunks, logits = rows_of_params(PARAMS, 7, 30), normals(7)(len(PARAMS), 30)
+    before, case = to_float64(logits), f"float32, logits {len(PARAMS)} x 30, seed 7"
+    chosen(logits, chunks, case)
+    compare(logits, before, mx.float32, 0.0, f"the caller's logits after the call; {case}", logits.size)

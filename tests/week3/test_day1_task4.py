@@ -1,0 +1,169 @@
+"""Week 3, day 1, task 4: stop strings.
+
+What may be shown is found by an oracle that looks at the text character by character.
+"""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.week3.stories import (
+    Spelling,
+    shown_until,
+)
+
+from tiny_llm import tokenizer
+from tiny_llm.serving import stopping
+from tiny_llm_course.testkit.cases import noted
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
+from tiny_llm_course.testkit.properties import property_test
+from tiny_llm_course.testkit.texts import same_pieces, same_text
+
+
+def check_stops(parts, stops, tail="", case=""):
+    case = case or f"pieces {parts}, stop strings {list(stops)}" + f", and at the end {tail!a}" * bool(tail)
+    with noted(case):
+        made = stopping.StopStrings(Spelling(parts, tail), stops)
+        shown = [made.add(token) for token in range(len(parts))]
+        shown.append(made.finish())
+        text, found = made.text, made.found
+    whole, so_far, string, expected = "", "", None, []
+    for number, piece in enumerate([*parts, tail]):
+        before = so_far
+        if string is None:
+            whole += piece
+            so_far, string = shown_until(whole, stops, number == len(parts))
+        expected.append(so_far[len(before) :])
+    same_pieces(shown, expected, f"what each call shows; {case}")
+    same_text(text, so_far, f"`text`; {case}")
+    if found != string or type(found) is not type(string):
+        fail(Kind.VALUES, "wrong `found`", case, f"expected  {string!a}", f"got       {found!a}")
+
+
+@pytest.mark.parametrize(
+    ("parts", "stops"),
+    [
+        (["That", " is", " a", " blue", " dog"], ["cat"]),
+        (["That", " is", " a", " blue", " dog"], []),
+        (["That", " is", " a", " blue", " dog"], [" a"]),
+        (["That is", " a blue dog and a cat"], ["blue"]),
+        (["That is", " a b", "lu", "e dog"], ["a blue"]),
+        (["Hi", "\n", "Us", "ual", "\nUs", "er", ":", " no"], ["\nUser:"]),
+        (list("aaaab"), ["aab"]),
+        (list("ababac"), ["abac"]),
+        (["abc"], ["abc"]),
+        (["ab", "c", "abc"], ["c"]),
+    ],
+    ids=str,
+)
+def test_task_4_stop_by_hand(parts, stops):
+    check_stops(parts, stops)
+
+
+@pytest.mark.parametrize("parts", [["xabcd!"], ["xab", "cd!"], list("xabcd!"), ["xabc", "d!"]], ids=str)
+@pytest.mark.parametrize(
+    "stops", [["abcd", "bc"], ["bc", "abcd"], ["abc", "ab"], ["c", "abc", "bc"], ["d", "a"]], ids=str
+)
+def test_task_4_stop_several(stops, parts):
+    """The first to be complete ends the text, however it is cut; of those that end together, the longest."""
+    check_stops(parts, stops)
+
+
+@pytest.mark.parametrize(
+    ("parts", "stops", "tail"),
+    [
+        (["one t"], ["three"], ""),
+        (["one th", "re"], ["three"], "e"),
+        (["one"], ["three"], " th"),
+        ([], ["three"], "a three"),
+        ([], ["a"], ""),
+        (["one three"], ["three"], "s"),
+        (["on"], ["on the"], " "),
+    ],
+    ids=str,
+)
+def test_task_4_stop_at_the_end(parts, stops, tail):
+    """What is held back comes out, with what the detokenizer still has; unless that makes a stop string complete."""
+    check_stops(parts, stops, tail)
+
+
+@pytest.mark.parametrize(
+    ("parts", "text", "first"),
+    [
+        (["", "That", " is", " a b", "lue", " dog"], "That is a ", 4),
+        (["I ", "see blue", " now"], "I see ", 1),
+        (["blue", "s"], "", 0),
+    ],
+    ids=str,
+)
+def test_task_4_stop_ends(parts, text, first):
+    """`ends` takes the token, and says whether the text is over: also if the token has letters to show before that."""
+    case = f"pieces {parts}, stop string blue, ends"
+    with noted(case):
+        made = stopping.StopStrings(Spelling(parts), ["blue"])
+        said = [made.ends(token) for token in range(len(parts))]
+        shown, rest = made.text, made.finish()
+    if said != (expected := [number >= first for number in range(len(parts))]):
+        fail(Kind.VALUES, "`ends` is wrong", case, f"expected  {expected}", f"got       {said}")
+    same_text(shown, text, case)
+    same_text(rest, "", f"finish; {case}")
+
+
+def test_task_4_stop_two_texts_at_once():
+    case = "two texts in turn, stop string blue"
+    with noted(case):
+        one = stopping.StopStrings(Spelling(["a b", "lu"]), ["blue"])
+        other = stopping.StopStrings(Spelling(["red", "e "]), ["blue"])
+        shown = [made.add(token) for token in (0, 1) for made in (one, other)]
+        shown += [one.finish(), other.finish()]
+    same_pieces(shown, ["a ", "red", "", "e ", "blu", ""], case)
+
+
+@pytest.mark.parametrize("stops", [[""], ["a", ""]], ids=str)
+def test_task_4_stop_refuses_an_empty_string(stops):
+    with raises_value_error(f"stop strings {stops}"):
+        stopping.StopStrings(Spelling([]), stops)
+
+
+@property_test
+@given(
+    text=st.text("ab\n", max_size=14),
+    stops=st.lists(st.text("ab\n", min_size=1, max_size=4), max_size=3),
+    cuts=st.lists(st.integers(0, 14), max_size=5),
+    tail=st.text("ab", max_size=2),
+)
+def test_task_4_stop_any_text(text, stops, cuts, tail):
+    """Few letters, so that strings begin everywhere; cut into tokens in any way."""
+    places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
+    check_stops([text[a:b] for a, b in itertools.pairwise(places)], stops, tail)
+
+
+def test_task_4_stop_sweep():
+    """Every text of up to six letters of two, letter by letter and in two pieces."""
+    for stops in (["ab"], ["aab", "ba"], ["aba", "b"], ["abab", "bb", "a"]):
+        for length in range(7):
+            for letters in itertools.product("ab", repeat=length):
+                check_stops(list(letters), stops)
+        for letters in itertools.product("ab", repeat=5):
+            text = "".join(letters)
+            for cut in range(6):
+                check_stops([text[:cut], text[cut:]], stops)
+    long = "ab" * 600 + "aab" + "b"
+    check_stops([long[i : i + 7] for i in range(0, 1200, 7)], ["aab" * 2, "b" * 40])
+
+
+def test_task_4_stop_with_your_detokenizer():
+    """A dog emoji comes in two tokens, and is a stop string."""
+    case = "tokens of `a`, and of a dog emoji, one byte each; stop string: the emoji"
+    with noted(case):
+        bpe = tokenizer.ByteLevelBPE({letter: byte for byte, letter in tokenizer.byte_alphabet().items()}, [])
+        made = stopping.StopStrings(tokenizer.StreamingDetokenizer(bpe), ["\U0001f415"])
+        shown = [made.add(byte) for byte in "a\U0001f415b".encode()]
+        shown.append(made.finish())
+    same_pieces(shown, ["a", "", "", "", "", "", ""], case)
+    with noted(case):
+        made = stopping.StopStrings(tokenizer.StreamingDetokenizer(bpe), ["b\ufffd"])
+        shown = [made.add(byte) for byte in b"ab\xf0"]
+        shown.append(made.finish())
+    same_pieces(shown, ["a", "", "", ""], "tokens of `ab`, and one byte of an emoji; stop string b and U+FFFD")

@@ -1,0 +1,185 @@
+"""Week 3, day 2, task 1: chunked prefill.
+
+A plan is held to its rules, and then serves texts to their ends.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.week2.counting import is_a
+from tests.week3.chunking import counts_by_rule, in_words, requests_of, served, texts_alone
+
+from tiny_llm.serving import plans
+from tiny_llm.serving.request import Chunk, Request
+from tiny_llm_course.testkit.cases import noted, type_words
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
+from tiny_llm_course.testkit.properties import property_test
+from tiny_llm_course.testkit.sizes import sizes
+
+# Requests as (tokens of the prompt, of the output, how many are read). Three that write, and prompts.
+WRITERS = [(5, 4, 8), (3, 1, 3), (2, 2, 3)]
+NAMES = {
+    "prompts": ([(10, 0, 0), (4, 0, 0), (7, 0, 0)], 16),
+    "a long prompt": ([(40, 0, 0), (4, 0, 0)], 8),
+    "the rest of a prompt": ([(10, 0, 6), (9, 0, 0)], 8),
+    "the last token of a prompt": ([(10, 0, 9), (9, 0, 0)], 8),
+    "writers": (WRITERS, 16),
+    "as many writers as tokens": ([*WRITERS, (9, 0, 0)], 3),
+    "writers and a long prompt": ([*WRITERS, (40, 0, 0)], 8),
+    "writers behind a long prompt": ([(40, 0, 0), *WRITERS], 8),
+    "writers between prompts": ([(6, 0, 0), WRITERS[0], (40, 0, 3), WRITERS[1], (5, 0, 0)], 12),
+    "a prompt of one token behind a long one": ([(40, 0, 0), (1, 0, 0), WRITERS[0]], 8),
+    "one that was preempted": ([WRITERS[0], (6, 5, 0), (6, 0, 0)], 8),
+    "one that has read again": ([WRITERS[0], (6, 5, 9), (6, 0, 0)], 6),
+    "a budget that fits": ([WRITERS[0], (7, 0, 0)], 8),
+    "a budget of one": ([(5, 0, 0), WRITERS[0]], 1),
+    "more writers of equal output than tokens": ([(5, 3, 7), (3, 3, 5), (9, 3, 11)], 2),
+    "more writers than tokens": ([(5, 4, 8), (3, 2, 4), (9, 0, 0), (2, 7, 8), (3, 2, 4)], 2),
+}
+
+
+def plan_agrees(specs, budget, words="", size=0, swept=False):
+    """The chunks, in any order, are those of the rules, twice; requests and list stay as they were."""
+    case = f"budget {budget}; {words or in_words(specs)}"
+    running = requests_of(Request, specs)
+    given_list, size = list(running), size or len(specs)
+
+    def told(kind, headline, *lines):
+        fail(kind, headline, case, *lines, size=size, swept=swept)
+
+    for turn in ("", "the second call: "):
+        with noted(case):
+            chunks = plans.chunked_prefill(running, budget)
+        if not isinstance(chunks, list) or not all(is_a(chunk, Chunk) for chunk in chunks):
+            odd = next((x for x in chunks if not is_a(x, Chunk)), None) if isinstance(chunks, list) else chunks
+            told(
+                Kind.TYPE,
+                f"{turn}expected a list of Chunks, got {'one with ' * isinstance(chunks, list)}{type_words(odd)}",
+            )
+        if running != given_list:
+            told(Kind.INPUT_CHANGED, f"{turn}the caller's list `running` was changed")
+        for request, (prompt, output, read) in zip(running, specs, strict=True):
+            if (len(request.prompt), len(request.output), request.read) != (prompt, output, read):
+                told(
+                    Kind.INPUT_CHANGED,
+                    f"{turn}request {request.number} was changed: the scheduler moves it on, not the plan",
+                )
+        found = {}
+        for chunk in chunks:
+            request = chunk.request
+            if request.number in found or not chunk.tokens:
+                what = "two chunks" if request.number in found else "an empty chunk"
+                told(Kind.VALUES, f"{turn}there {'are' if what[0] == 't' else 'is'} {what} of request {request.number}")
+            found[request.number] = len(chunk.tokens)
+        wanted = counts_by_rule(specs, budget)
+        if found != wanted:
+            lines = [f"{name:<10}{counts_in_words(counts)}" for name, counts in (("expected", wanted), ("got", found))]
+            told(Kind.VALUES, f"{turn}other numbers of tokens are read", *lines)
+        for chunk in chunks:
+            request, end = chunk.request, chunk.request.read + len(chunk.tokens)
+            due = Chunk(request, request.read, request.tokens(request.read, end), int(end == request.length))
+            for name in ("start", "tokens", "scored"):
+                one, other = getattr(due, name), getattr(chunk, name)
+                if one != other:
+                    lines = f"expected  {str(one)[:70]}", f"got       {str(other)[:70]}"
+                    told(Kind.VALUES, f"{turn}wrong {name} in the chunk of request {request.number}", *lines)
+
+
+def counts_in_words(counts):
+    """`request 0: 1, request 3: 5`, cut to a line."""
+    words = [f"{number}: {count}" for number, count in sorted(counts.items())]
+    return ", ".join(words[:10] + ["..."] * (len(words) > 10)) or "nothing"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_task_1_chunked_rules(name):
+    plan_agrees(*NAMES[name])
+
+
+def test_task_1_chunked_nobody_runs():
+    plan_agrees([], 5)
+
+
+def test_task_1_chunked_a_prompt_step_by_step():
+    """Ten tokens of a prompt beside one that writes, five tokens a step: 4, 4 and 2 of them, the last scored."""
+    for read in (0, 4, 8):
+        plan_agrees([(5, 1 + read, 5 + read), (10, 0, read)], 5)
+
+
+@pytest.mark.parametrize("budget", [0, -3])
+@pytest.mark.parametrize("specs", [[], WRITERS, [(5, 0, 0)]], ids=["nobody", "writers", "prompt"])
+def test_task_1_chunked_refuses_no_budget(specs, budget):
+    with raises_value_error(f"budget {budget}; {in_words(specs)}", str(budget)):
+        plans.chunked_prefill(requests_of(Request, specs), budget)
+
+
+def test_task_1_chunked_sweep():
+    """Up to 65 requests, each of which writes, reads a prompt, or reads again what it had written."""
+    for n in sizes(R=65, B=1100, P=300):
+        generator = np.random.default_rng(n.seed)
+        specs = []
+        for _ in range(n.R):
+            prompt, output = int(generator.integers(1, n.P + 1)), int(generator.integers(0, 5))
+            kind = generator.integers(4)
+            read = prompt + output - 1 if kind < 2 and output else int(generator.integers(prompt + output))
+            specs.append((prompt, output, read))
+        words = "" if n.R < 5 else f"{n.R} requests, seed {n.seed}"
+        plan_agrees(specs, n.B, words, n.R * n.P, swept=True)
+
+
+@property_test
+@given(
+    specs=st.lists(
+        st.tuples(st.integers(1, 9), st.integers(0, 3), st.integers(0, 99)).map(
+            lambda s: (s[0], s[1], s[2] % sum(s[:2]))
+        ),
+        max_size=6,
+    ),
+    budget=st.integers(1, 12),
+)
+def test_task_1_chunked_any_requests(specs, budget):
+    plan_agrees(specs, budget)
+
+
+def prompts_of(lengths):
+    return [[(7 * i + number) % 89 for i in range(length)] for number, length in enumerate(lengths)]
+
+
+@property_test
+@given(
+    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=7),
+    most=st.integers(1, 6),
+    budget=st.integers(1, 20),
+    slots=st.integers(1, 5),
+)
+def test_task_1_chunked_whatever_the_budget(lengths, most, budget, slots):
+    """The texts are the same, everyone comes to an end, no step reads more, and none reads less while there is more."""
+    prompts, counts = prompts_of(lengths), [most + number % 3 for number in range(len(lengths))]
+    case = f"prompts of {lengths}, {counts} tokens each, budget {budget}, {slots} slots"
+    with noted(case):
+        texts, steps = served(plans.chunked_prefill, Request, prompts, counts, budget, slots, steps=400)
+    if any(sum(step.values()) > budget for step in steps):
+        at = next(i for i, step in enumerate(steps) if sum(step.values()) > budget)
+        lines = f"at most   {budget}", f"got       {sum(steps[at].values())}"
+        fail(Kind.VALUES, f"step {at} reads more tokens than the budget has", case, *lines)
+    expected = texts_alone(prompts, counts)
+    for number, (text, wanted) in enumerate(zip(texts, expected, strict=True)):
+        if text != wanted:
+            lines = f"expected  {wanted}", f"got       {text}"
+            fail(Kind.VALUES, f"another text for request {number}, or none", case, *lines)
+    total = sum(lengths) + sum(counts) - len(counts)
+    if (read := sum(sum(step.values()) for step in steps)) != total:
+        fail(Kind.VALUES, "each token is to be read once", case, f"expected  {total} reads", f"got       {read}")
+
+
+@pytest.mark.parametrize("budget", [4, 8, 32])
+def test_task_1_chunked_nobody_stops_writing(budget):
+    """While a prompt of 200 tokens is read, each of three that write has a token in every step."""
+    case = f"three prompts of 1, 30 tokens each, and then a prompt of 200, budget {budget}, 4 slots"
+    with noted(case):
+        _, steps = served(plans.chunked_prefill, Request, prompts_of([1, 1, 1, 200]), [30, 30, 30, 2], budget, 4)
+    for at, step in enumerate(steps[1:30], 1):
+        if any(step.get(number) != 1 for number in range(3)):
+            lines = "expected  1 of each of 0, 1 and 2", f"got       {counts_in_words(step)}"
+            fail(Kind.VALUES, f"in step {at} one that writes has to wait", case, *lines)

@@ -1,0 +1,119 @@
+"""Week 3, day 4, task 3: a prompt in C++.
+
+What is expected is attention over the request's keys and values side by side, by the formula in float64, by MLX's
+operator and by PyTorch: in which pages they lie must make no difference. The numbers in all other places of the pool
+are of other requests, or NaN.
+"""
+
+import math
+
+import mlx.core as mx
+import pytest
+from tests.week3.formulas_day4 import (
+    HEADS,
+    HELD,
+    by_mlx,
+    by_torch,
+    paged64,
+    paged_inputs,
+    pooled,
+    with_held,
+)
+
+from tiny_llm.paged import kernels
+from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.kernels import fast
+from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.sizes import sweep
+
+by_heads = pytest.mark.parametrize(("heads", "kv_heads"), HEADS)
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 3, 7, 95, 96, 97, 98, 193, 290])
+def test_task_3_flash_decode(tokens):
+    """One query: fewer keys than a block has, as many, more."""
+    agrees(kernels.paged_flash, paged64, *paged_inputs(1, 1, tokens, 16), 0.4, seed=1)
+
+
+@pytest.mark.parametrize("length", [2, 3, 16, 17, 23, 24, 25, 49])
+def test_task_3_flash_prefill(length):
+    """Fewer queries than a block has, as many, more; with no token before them."""
+    agrees(kernels.paged_flash, paged64, *paged_inputs(2, length, length, 16), 0.4, seed=2)
+
+
+@pytest.mark.parametrize(("length", "tokens"), [(5, 96), (5, 98), (26, 97), (30, 200), (98, 98)])
+def test_task_3_flash_tokens_before(length, tokens):
+    """A prompt that goes on: the last block of keys is hidden from some queries, or from some of a block."""
+    agrees(kernels.paged_flash, paged64, *paged_inputs(3, length, tokens, 16, 2, 1), 0.4, seed=3)
+
+
+@pytest.mark.parametrize("page", [1, 2, 5, 20, 32, 95, 96, 97, 200])
+def test_task_3_flash_sizes(page):
+    """A block of 96 keys ends where a page ends, or within one; a page is shorter than a block, or longer."""
+    agrees(kernels.paged_flash, paged64, *paged_inputs(4, 3, 210, page, 2, 1), 0.4, seed=4)
+
+
+@pytest.mark.parametrize("dims", [1, 4, 7, 16, 20, 36, 64, 128])
+def test_task_3_flash_dims(dims):
+    agrees(kernels.paged_flash, paged64, *paged_inputs(5, dims=dims), 1 / math.sqrt(dims), seed=5)
+
+
+@by_heads
+def test_task_3_flash_heads(heads, kv_heads):
+    agrees(kernels.paged_flash, paged64, *paged_inputs(6, heads=heads, kv_heads=kv_heads), 0.5, seed=6)
+
+
+@pytest.mark.parametrize("tokens", [10, 12])
+@pytest.mark.parametrize("held", HELD)
+def test_task_3_flash_others_are_not_looked_at(held, tokens):
+    """In the rest of the last page, in pages that are not the request's, and in those that no token has come to."""
+    agrees(kernels.paged_flash, paged64, *with_held(paged_inputs(7, 3, tokens, spare=1), held), 0.4, seed=7)
+
+
+def test_task_3_flash_equal_scores():
+    """With queries of zeros it is the mean of all values that a query sees."""
+    queries, *rest = paged_inputs(8, 5, 200, 16, 2, 1)
+    agrees(kernels.paged_flash, paged64, 0 * queries, *rest, 0.5, seed=8)
+
+
+def test_task_3_flash_large_scores():
+    """exp(300) is more than float32 holds: scores count relative to the largest."""
+    queries, *rest = paged_inputs(9, 30, 130, 16, 2, 1)
+    agrees(kernels.paged_flash, paged64, 40 * queries, *rest, 2.0, seed=9)
+
+
+def test_task_3_flash_scores_far_below_zero():
+    """exp(-160) is 0 in float32: the largest score of a query may itself be far below 0."""
+    queries, keys, *rest = paged_inputs(13, 30, 130, 16, 2, 1)
+    agrees(kernels.paged_flash, paged64, -20 - mx.abs(queries), 1 + mx.abs(keys), *rest, 1.0, seed=13)
+
+
+def test_task_3_flash_mlx():
+    inputs = paged_inputs(10, 26, 110, 16, 4, 2)
+    agrees(kernels.paged_flash, paged64, *inputs, 0.5, seed=10, expected=by_mlx(*inputs, 0.5))
+
+
+def test_task_3_flash_pytorch(pytorch):
+    inputs = paged_inputs(11, 11)
+    agrees(kernels.paged_flash, paged64, *inputs, 0.5, seed=11, expected=by_torch(pytorch, *inputs))
+
+
+def test_task_3_flash_again_and_again():
+    """The fast build, many times: whoever takes which block, nothing else comes out."""
+    inputs = paged_inputs(12, 100, 150, 16)
+    expected = paged64(*map(to_float64, inputs[:3]), *inputs[3:], 0.5)
+    kernels.paged_flash(*paged_inputs(12), 0.5)  # watched: what has done nothing wrong may be run fast
+    for _ in range(30):
+        again = fast(kernels.paged_flash)(*inputs, 0.5)
+        compare(again, expected, mx.float32, 1e-5, "float32, query 100 x 6 x 8, one call of 30, seed 12", 4800)
+
+
+def test_task_3_flash_sweep():
+    for n in sweep(K=20, G=9, L=260, X=1100, D=257, P=130):
+        if n.dtype != mx.float32:
+            continue
+        tokens = n.L + n.X - 1
+        keys, values, table = pooled(n.seed, tokens, n.P, n.K, n.D, spare=n.turn(0, 1))
+        queries = normals(n.seed + 2)(n.L, n.K * n.G, n.D, spread=min(n.spread, 30.0))
+        agrees(fast(kernels.paged_flash), paged64, queries, keys, values, table, tokens, n.turn(0.3, 1.0), seed=n)

@@ -1,0 +1,252 @@
+"""Week 3, day 6, task 3: a draft model.
+
+What is expected is what the small model would write alone, with the numbers that decide given.
+"""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.week3.formulas_day6 import pick64, probabilities64
+from tests.week3.speculating import (
+    SETTINGS,
+    Writers,
+    greedy_text,
+    random_logits,
+    setting_words,
+)
+
+from tiny_llm.serving.request import Request, SamplingParams
+from tiny_llm.speculative import draft
+from tiny_llm.speculative.chances import DRAFTING, uniforms
+from tiny_llm_course.testkit.agreement import compare
+from tiny_llm_course.testkit.cases import noted, type_words
+from tiny_llm_course.testkit.errors import Kind, fail, fail_if_different
+from tiny_llm_course.testkit.properties import property_test
+from tiny_llm_course.testkit.sizes import sizes
+
+VOCAB = 9
+by_settings = pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
+
+
+def drafted64(logits, text, output, count, settings):
+    """The tokens of a draft behind a text, and the rows that they are drawn of."""
+    params, rows, tokens = {name: each for name, each in settings.items() if name != "seed"}, [], []
+    for number in range(count):
+        rows.append(probabilities64(logits([*text, *tokens]), [*text, *tokens], **params))
+        tokens.append(pick64(rows[-1], uniforms(settings.get("seed"), output + number, 1, DRAFTING)[0]))
+    return tokens, rows
+
+
+class Books:
+    """What the small model's memory should have, and what the model should be called with."""
+
+    def __init__(self):
+        self.held, self.calls = {}, []
+
+    def draft(self, texts, counts, drafted):
+        wanted = [i for i, count in enumerate(counts) if count]
+        first = []
+        for i in wanted:
+            held = self.held.get(i, [])
+            same = next((at for at, (a, b) in enumerate(zip(held, texts[i], strict=False)) if a != b), len(held))
+            first.append(len(texts[i]) - min(same, len(texts[i]) - 1))
+            self.held[i] = [*texts[i], *drafted[i][:-1]]
+        self.calls += [first] * bool(first)
+        self.calls += [[1 for i in wanted if counts[i] > number] for number in range(1, max(counts))]
+
+
+def writers_agree(prompts, settings, script, seed, vocab=VOCAB, size=0):
+    """Drafts of a script of (counts, how many stand): tokens, probabilities, calls of the model, memory."""
+    logits = random_logits(seed, vocab)
+    case = f"{len(prompts)} requests, {'; '.join(map(setting_words, settings[:2]))}, V {vocab}, logits of seed {seed}"
+    if len(prompts) == 1:
+        case = f"a prompt of {len(prompts[0])}, {setting_words(settings[0])}, V {vocab}, logits of seed {seed}"
+    books, told = Books(), []
+    with noted(case):
+        writers = Writers(draft.DraftModel, Request, SamplingParams, prompts, settings, logits, case=case)
+    for counts, stands in script:
+        told.append(f"drafts of {', '.join(map(str, counts))}")
+        here = f"{case}; {'; '.join(told[-3:])}"
+        writers.memory.case = here
+        texts = [[*each.prompt, *each.output] for each in writers.requests]
+        with noted(here):
+            drafts = writers.draft(counts)
+        expected = [
+            drafted64(logits, text, len(request.output), count, own)
+            for text, request, count, own in zip(texts, writers.requests, counts, settings, strict=True)
+        ]
+        for i, (found, (tokens, rows)) in enumerate(zip(drafts, expected, strict=True)):
+            which = f" of request {i}" * (len(prompts) > 1)
+            if not hasattr(found, "tokens") or not hasattr(found, "probabilities"):
+                fail(Kind.TYPE, f"a draft is {type_words(found)}, expected a Draft", here, size=size)
+            if [type(each) for each in found.tokens] != [int] * len(found.tokens):
+                fail(Kind.TYPE, "the drafted tokens are not plain ints", here, size=size)
+            fail_if_different(f"wrong tokens{which}", tokens, found.tokens, here, size)
+            if tokens:
+                numbers = f"probabilities{which}; {here}"
+                compare(found.probabilities, np.array(rows), mx.float32, 2e-5, numbers, size or len(texts[i]))
+        books.draft(texts, counts, [tokens for tokens, _ in expected])
+        fail_if_different(
+            "the tokens of each call of the model are wrong", books.calls[-6:], writers.model.calls[-6:], here, size
+        )
+        held = [len(books.held[i]) for i in sorted(books.held)]
+        fail_if_different("memory has another number of tokens", held, sorted_lengths(writers, held), here, size)
+        if any(each.read != 77 for each in writers.requests):
+            fail(Kind.VALUES, "the caller's request has another `read` than before", here, size=size)
+        if texts != [[*each.prompt, *each.output] for each in writers.requests]:
+            fail(Kind.VALUES, "the caller's request has other tokens than before", here, size=size)
+        writers.write(drafts, stands, vocab)
+        told[-1] += f", {stands} stand"
+    return writers
+
+
+def sorted_lengths(writers, expected):
+    """The lengths in memory, in the order of the requests if they are the expected ones in another order."""
+    found = writers.memory.lengths
+    return expected if sorted(found) == sorted(expected) else found
+
+
+@by_settings
+def test_task_3_draft_formula(settings):
+    """Some stand, none, all: memory has just what the text has taken."""
+    writers_agree([[1, 2, 3]], [settings], [([3], 2), ([3], 0), ([2], 1), ([4], 2), ([1], 0)], seed=1)
+
+
+@by_settings
+def test_task_3_draft_all_stand(settings):
+    """The token that was drafted last has not been read: two are new."""
+    writers_agree([[4, 2]], [settings], [([3], 3), ([2], 2), ([1], 1), ([4], 4), ([4], 0)], seed=2)
+
+
+def test_task_3_draft_after_steps_without():
+    """Between two drafts the text may go its own way: memory has tokens that it has never taken."""
+    script = [([4], 0), ([0], 0), ([0], 0), ([3], 1), ([5], 1), ([0], 0), ([2], 2)]
+    writers_agree([[1, 2]], [{}], script, seed=3)
+    writers_agree([[1, 2]], [SETTINGS["temp 1"]], script, seed=3)
+
+
+def test_task_3_draft_several():
+    """Three requests with settings of their own, and counts that differ."""
+    settings = [{}, SETTINGS["temp 1"], SETTINGS["top-k, top-p"]]
+    script = [([2, 3, 1], 1), ([0, 2, 3], 2), ([0, 1, 2], 0), ([3, 3, 3], 1), ([0, 0, 0], 0)]
+    writers_agree([[1, 2], [3, 4, 5, 6], [7]], settings, script, seed=4)
+
+
+def test_task_3_draft_asked_again():
+    """Nothing was written since: the same draft, and at least one token is read for it."""
+    case = "a prompt of 3, temp 1, seed 5, V 9: drafts of 3, 3 and 1, and nothing is written"
+    logits = random_logits(5, VOCAB)
+    with noted(case):
+        own = [[1, 2, 3]], [SETTINGS["temp 1"]], logits
+        writers = Writers(draft.DraftModel, Request, SamplingParams, *own, case=case)
+        found = [writers.draft([count])[0].tokens for count in (3, 3, 1)]
+    tokens, _ = drafted64(logits, [1, 2, 3], 0, 3, SETTINGS["temp 1"])
+    fail_if_different("wrong tokens", [tokens, tokens, tokens[:1]], found, case)
+    fail_if_different(
+        "the tokens of each call of the model are wrong", [[3], [1], [1], [1], [1], [1], [1]], writers.model.calls, case
+    )
+
+
+def test_task_3_draft_keep():
+    """Who is let go has nothing in memory, and is read anew when it comes back."""
+    case = "two requests, drafts of 2; keep the second; drafts of 2 again"
+    with noted(case):
+        own = [[1, 2], [3, 4]], [{}, {}], random_logits(6, VOCAB)
+        writers = Writers(draft.DraftModel, Request, SamplingParams, *own, case=case)
+        writers.draft([2, 2])
+        writers.drafter.keep(writers.requests)
+        both = writers.memory.lengths
+        writers.drafter.keep(writers.requests[1:])
+        one = writers.memory.lengths
+        writers.draft([2, 2])
+        writers.drafter.keep([])
+    fail_if_different("memory has another number of tokens after keep", [[3, 3], [3]], [both, one], case)
+    fail_if_different(
+        "the tokens of each call of the model are wrong", [[2, 2], [1, 1], [2, 1], [1, 1]], writers.model.calls, case
+    )
+    fail_if_different("memory has something after keep([])", [], writers.memory.lengths, case)
+
+
+def test_task_3_draft_without_a_seed():
+    """Each draft is drawn anew; its rows are those of its own tokens."""
+    case, logits = "a prompt of 2, temp 1.5, no seed, V 9", random_logits(7, VOCAB, spread=0.5)
+    mx.random.seed(3)
+    with noted(case):
+        own = [[1, 2]], [{"temp": 1.5}], logits
+        writers = Writers(draft.DraftModel, Request, SamplingParams, *own, case=case)
+        drafts = [writers.draft([4])[0] for _ in range(12)]
+    if len({tuple(each.tokens) for each in drafts}) < 4:
+        fail(
+            Kind.VALUES, "without a seed, drafts should differ", case, f"got       {drafts[0].tokens}, again and again"
+        )
+    for each in drafts[:3]:
+        texts = [[1, 2, *each.tokens[:i]] for i in range(4)]
+        expected = np.array([probabilities64(logits(text), text, temp=1.5) for text in texts])
+        compare(each.probabilities, expected, mx.float32, 2e-5, f"probabilities; {case}", 2)
+
+
+def test_task_3_draft_no_room():
+    """For whom memory has no room, nothing is drafted; the others do not notice."""
+    case, logits = "prompts of 3, 2 and 1, greedy; memory has room for 9 tokens", random_logits(7, VOCAB)
+    prompts = [[1, 2, 3], [4, 5], [6]]
+    with noted(case):
+        writers = Writers(draft.DraftModel, Request, SamplingParams, prompts, [{}, {}, {}], logits, room=9, case=case)
+        long, short = writers.draft([2, 9, 2]), writers.draft([2, 2, 2])
+    two = [greedy_text(logits, prompt, 2) for prompt in prompts]
+    fail_if_different(
+        "wrong tokens where 9 are wanted of the second", [two[0], [], two[2]], [each.tokens for each in long], case
+    )
+    fail_if_different("wrong tokens where 2 are wanted of each", two, [each.tokens for each in short], case)
+
+
+def test_task_3_draft_not_let_in():
+    """Memory may let nobody in, until somebody has gone."""
+    case, logits = "prompts of 3 and 2, greedy; memory has room for 3 tokens", random_logits(7, VOCAB)
+    prompts = [[1, 2, 3], [4, 5]]
+    with noted(case):
+        writers = Writers(draft.DraftModel, Request, SamplingParams, prompts, [{}, {}], logits, room=3, case=case)
+        found = [writers.draft([1, None])[0].tokens, writers.draft([None, 1])[1].tokens]
+        writers.drafter.keep(writers.requests[1:])
+        found.append(writers.draft([None, 1])[1].tokens)
+    one, other = (greedy_text(logits, prompt, 1) for prompt in prompts)
+    fail_if_different(
+        "wrong tokens of the first, of the second, and of the second when the first has gone",
+        [one, [], other],
+        found,
+        case,
+    )
+
+
+def test_task_3_draft_memory_that_finds():
+    """What memory finds of a text that it lets in is not read once more: `read` says how much that is."""
+    case, logits = "prompts of 4 and 2, greedy; memory finds 2 tokens, but never the last one", random_logits(7, VOCAB)
+    prompts = [[1, 2, 3, 4], [5, 6]]
+    with noted(case):
+        writers = Writers(draft.DraftModel, Request, SamplingParams, prompts, [{}, {}], logits, case=case, found=2)
+        drafts = writers.draft([2, 2])
+    fail_if_different(
+        "wrong tokens", [greedy_text(logits, each, 2) for each in prompts], [each.tokens for each in drafts], case
+    )
+    fail_if_different("the tokens of each call of the model are wrong", [[2, 1], [1, 1]], writers.model.calls, case)
+
+
+def test_task_3_draft_sweep():
+    for n in sizes(N=8, L=140, K=9, V=70):
+        generator = np.random.default_rng(n.seed)
+        prompts = [generator.integers(0, n.V + 1, n.L).tolist() for _ in range(n.N)]
+        settings = [n.turn(*SETTINGS.values()), *list(SETTINGS.values()) * 2][: n.N]
+        script = [([n.K] * n.N, int(generator.integers(0, n.K + 1))), ([min(n.K, 2 + i % 2) for i in range(n.N)], 0)]
+        writers_agree(prompts, settings, script, n.seed, n.V + 1, size=n.N * n.L * n.K)
+
+
+@property_test
+@given(
+    script=st.lists(
+        st.tuples(st.lists(st.integers(0, 3), min_size=2, max_size=2), st.integers(0, 3)), min_size=1, max_size=6
+    ),
+    seed=st.integers(0, 99),
+)
+def test_task_3_draft_any_course(script, seed):
+    writers_agree([[1, 2], [3]], [SETTINGS["greedy"], SETTINGS["temp 1"]], script, seed)
