@@ -36,6 +36,7 @@ QWEN3: dict[str, Any] = {
 }
 QWEN25: dict[str, Any] = {**QWEN3, "model_type": "qwen2", "hidden_size": 24, "head_dim": 4, "rope_theta": 5000.0}
 by_architecture = pytest.mark.parametrize("base", [QWEN3, QWEN25], ids=["qwen3", "qwen2.5"])
+by_head = pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
 
 
 @dataclasses.dataclass(frozen=True)

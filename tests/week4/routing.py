@@ -1,7 +1,13 @@
 """Which experts tokens go to: what the tests and the known programs of day 5 draw, and how they compare a router's."""
 
+from typing import Any
+
 import mlx.core as mx
 import numpy as np
+import pytest
+
+by_sum = pytest.mark.parametrize("normalize", [True, False], ids=["normalised", "as they are"])
+INTEGERS = (mx.int8, mx.int16, mx.int32, mx.int64, mx.uint8, mx.uint16, mx.uint32, mx.uint64)
 
 
 def table_of(indices: mx.array, weights: mx.array, experts: int) -> mx.array:
@@ -13,3 +19,13 @@ def chosen(seed: int, leading: tuple[int, ...], top_k: int, experts: int) -> mx.
     """For each token k different experts, in any order."""
     order = np.argsort(np.random.default_rng(seed).random((*leading, experts)), axis=-1)
     return mx.array(order[..., :top_k].astype(np.int32))
+
+
+def transformers_config(size: int, experts: int, top_k: int, normalize: bool, width: int = 4) -> Any:
+    """The config that makes transformers' blocks."""
+    from transformers import Qwen3MoeConfig
+
+    return Qwen3MoeConfig(
+        hidden_size=size, num_experts=experts, num_experts_per_tok=top_k, norm_topk_prob=normalize,
+        moe_intermediate_size=width,
+    )  # fmt: skip

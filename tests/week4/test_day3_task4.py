@@ -1,0 +1,351 @@
+"""Task 4.3.4, the rolling cache, held to the dense form with the mask, for lengths on both sides of the window."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.week2.in_parts import Parts
+from tests.week4.formulas_day3 import sees, window64, windowed64
+
+from tiny_llm.local_attention import cache
+from tiny_llm_course.testkit.again import backwards
+from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.cases import noted, type_words
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.marks import by_dtype
+from tiny_llm_course.testkit.properties import property_test
+from tiny_llm_course.testkit.rounding import exact, to_float64
+from tiny_llm_course.testkit.sizes import sweep
+
+
+def can_forget(offset, count, window, sinks):
+    """Whether so many junk tokens can be read and rewound."""
+    return count == 1 or offset + count <= sinks + window
+
+
+def parts_around(seed, length, window, sinks):
+    """A text in parts: all at once, one by one, or as drawn, some with junk that is read and rewound."""
+    generator, parts, at = np.random.default_rng(seed), [], 0
+    while at < length:
+        size = (length, 1, int(generator.integers(1, window + 3)), int(generator.integers(1, 4)))[seed % 4]
+        if (
+            (junk := min(length, int(generator.integers(0, 4))))
+            and seed % 4 > 1
+            and can_forget(at, junk, window, sinks)
+        ):
+            parts.append(-junk)
+        parts.append(min(size, length - at))
+        at += parts[-1]
+    return Parts(parts)
+
+
+def calls(key, value, window, sinks, parts):
+    """Keys and values that each part gets from the learner's cache, with the part's first position."""
+    kept, at = cache.RollingCache(window, sinks), 0
+    for size in parts:
+        if size < 0:
+            mx.eval(kept.update_and_fetch(backwards(key)[:, :, :-size], backwards(value)[:, :, :-size]))
+            kept.rewind(-size)
+            continue
+        keys, values = kept.update_and_fetch(key[:, :, at : at + size], value[:, :, at : at + size])
+        yield at, size, keys, values
+        at += size
+
+
+def fetches(number):
+    """The keys, 0, or the values, 1, of all calls, one behind the other; those of a single token sorted.
+
+    Those of each call are held while later ones write.
+    """
+
+    def all_fetches(key, value, window, sinks, parts):
+        found = []
+        for _, size, *both in calls(key, value, window, sinks, parts):
+            found.append((size, both[number]))
+            mx.eval(both[number])
+        return mx.concatenate([mx.sort(x, axis=2) if size == 1 else x for size, x in found], axis=2)
+
+    return all_fetches
+
+
+def fetches64(number):
+    def by_formula(key, value, window, sinks, parts, *, r=exact):
+        x, found, at = (key, value)[number], [], 0
+        for size in parts:
+            if size > 0:
+                seen = [j for j in range(at + size) if j >= at or sees(at, j, window, sinks)]
+                found.append(np.sort(x[:, :, seen], axis=2) if size == 1 else x[:, :, seen])
+                at += size
+        return r(np.concatenate(found, axis=2))
+
+    return by_formula
+
+
+key_fetches, value_fetches, key_fetches64, value_fetches64 = fetches(0), fetches(1), fetches64(0), fetches64(1)
+
+
+def rolled(query, key, value, window, sinks, parts):
+    """Attention of each part to what the cache gives, by MLX's operator, with the mask that the docstring names."""
+    found = []
+    for at, size, keys, values in calls(key, value, window, sinks, parts):
+        mask = mx.array(window64(size, keys.shape[2], window, sinks).astype(np.float32)).astype(query.dtype)
+        some = query[:, :, at : at + size]
+        scale = query.shape[-1] ** -0.5
+        found.append(mx.fast.scaled_dot_product_attention(some, keys, values, scale=scale, mask=mask))
+        mx.eval(found[-1])
+    return mx.concatenate(found, axis=2)
+
+
+def rolled64(query, key, value, window, sinks, parts, *, r=exact):
+    """The dense form with the mask, of the whole text at once."""
+    return windowed64(query, key, value, window, sinks, r=r)
+
+
+def rolls(window, sinks, parts, *, seed, batch=2, heads=3, dims=5, dtype=mx.float32):
+    """What comes back, in every dtype; and in float32, what attention makes of it."""
+    length, draw = sum(size for size in parts if size > 0), normals(seed, dtype)
+    key, value = draw(batch, heads, length, dims), draw(batch, heads, length, dims)
+    agrees(key_fetches, key_fetches64, key, value, window, sinks, Parts(parts), seed=seed)
+    agrees(value_fetches, value_fetches64, key, value, window, sinks, Parts(parts), seed=seed)
+    if dtype == mx.float32:
+        query = draw(batch, 2 * heads, length, dims)
+        agrees(rolled, rolled64, query, key, value, window, sinks, Parts(parts), seed=seed)
+
+
+by_parts = pytest.mark.parametrize("parts", [(9,), (1,) * 9, (4, 5), (2, 1, 5, 1), (1, 7, 1), (-1, 4, -1, 5)], ids=str)
+by_kept = pytest.mark.parametrize(
+    ("window", "sinks"), [(3, 0), (3, 1), (2, 3), (1, 0), (1, 2), (4, 4), (20, 0), (20, 3)]
+)
+
+
+@by_dtype
+@by_parts
+def test_task_4_rolling_fetches(parts, dtype):
+    rolls(3, 1, parts, seed=1, dtype=dtype)
+
+
+@by_kept
+@by_parts
+def test_task_4_rolling_windows(parts, window, sinks):
+    rolls(window, sinks, parts, seed=2)
+
+
+@pytest.mark.parametrize("length", range(1, 14))
+@pytest.mark.parametrize("sinks", [0, 2])
+def test_task_4_rolling_lengths_around_the_window(length, sinks):
+    """A window of 5: a prompt of every length, and then one token at a time."""
+    rolls(5, sinks, (length, 1, 1, 1), seed=3)
+
+
+@pytest.mark.parametrize("first", [1, 4, 5, 6, 11])
+def test_task_4_rolling_a_prompt_after_a_prompt(first):
+    """Both shorter or longer than a window of 5."""
+    for second in (2, 4, 5, 6, 12):
+        rolls(5, 1, (first, second, 1, 3), seed=4)
+
+
+def test_task_4_rolling_many_rounds():
+    rolls(4, 2, (1,) * 40, seed=5)
+
+
+def test_task_4_rolling_sweep():
+    for n in sweep(N=9, K=20, L=300, D=70, W=300):
+        window, sinks = n.W, n.turn(0, 4, n.L, 1)
+        parts = parts_around(n.seed, n.L, window, sinks)
+        if len(parts) > 40:
+            parts = Parts((n.L - 9, *[1] * 9))
+        rolls(window, sinks, parts, seed=n.seed, batch=n.N, heads=n.K, dims=n.D, dtype=n.dtype)
+
+
+@property_test
+@given(
+    length=st.integers(1, 16), window=st.integers(1, 7), sinks=st.integers(0, 4), ways=st.integers(0, 3),
+    seed=st.integers(0, 20),
+)  # fmt: skip
+def test_task_4_rolling_any_split(length, window, sinks, ways, seed):
+    """However a text is cut into calls, and whatever was read and rewound, it is the dense form with the mask."""
+    rolls(window, sinks, parts_around(4 * seed + ways, length, window, sinks), seed=seed)
+
+
+def test_task_4_rolling_counts():
+    """offset is a plain number of all tokens that came, however many are kept; two caches count for themselves."""
+    case = "window 3, sinks 1, calls of 2, 5, 1 and 1 tokens, then rewind(1) and rewind(0)"
+    with noted(case):
+        kept, other = cache.RollingCache(3, 1), cache.RollingCache(3)
+        counts = [kept.offset]
+        for length in (2, 5, 1, 1):
+            kept.update_and_fetch(normals(6)(1, 2, length, 3), normals(7)(1, 2, length, 3))
+            counts.append(kept.offset)
+        for count in (1, 0):
+            kept.rewind(count)
+            counts.append(kept.offset)
+        counts.append(other.offset)
+    if wrong := next((x for x in counts if type(x) is not int), None):
+        fail(Kind.TYPE, f"offset is {type_words(wrong)}, expected an int", case)
+    if counts != (expected := [0, 2, 7, 8, 9, 8, 8, 0]):
+        fail(Kind.VALUES, "offset is wrong", case, f"expected  {expected}", f"got       {counts}")
+
+
+def test_task_4_rolling_turned_keys():
+    """Queries and keys turned by MLX's RoPE at the cache's offset: forgotten tokens count as positions."""
+    window, sinks, draw = 4, 1, normals(8)
+    query, key, value = draw(1, 4, 12, 8), draw(1, 2, 12, 8), draw(1, 2, 12, 8)
+
+    def turn(x, offset):
+        return mx.fast.rope(x, 8, traditional=False, base=100.0, scale=1.0, offset=offset)
+
+    case = "float32, query 1 x 4 x 12 x 8, window 4, sinks 1, parts 6 + 1 + 1 + 4, turned at the cache's offset, seed 8"
+    found, at = [], 0
+    with noted(case):
+        kept = cache.RollingCache(window, sinks)
+        for size in (6, 1, 1, 4):
+            some, offset = slice(at, at + size), kept.offset
+            keys, values = kept.update_and_fetch(turn(key[:, :, some], offset), value[:, :, some])
+            mask = mx.array(window64(size, keys.shape[2], window, sinks).astype(np.float32))
+            turned = turn(query[:, :, some], offset)
+            found.append(mx.fast.scaled_dot_product_attention(turned, keys, values, scale=8**-0.5, mask=mask))
+            at += size
+    whole = (to_float64(x) for x in (turn(query, 0), turn(key, 0), value))
+    compare(mx.concatenate(found, axis=2), windowed64(*whole, window, sinks), mx.float32, 1e-5, case, query.size)
+
+
+def test_task_4_rolling_holds_no_more():
+    """What a cache holds after 16 windows is what it holds after two."""
+    window, sinks, token = 64, 4, normals(9)(1, 4, 1, 64)
+    prompt = normals(10)(1, 4, 8 * window, 64)
+    mx.eval(token, prompt)
+    room = 2 * (sinks + window) * token.nbytes
+    for words, size, count in (("one by one", 1, 16 * window), ("in prompts of 512", 8 * window, 2)):
+        case = f"float32, key and value 1 x 4 x 1 x 64, window {window}, sinks {sinks}, {16 * window} tokens {words}"
+        with noted(case):
+            mx.synchronize()
+            before = mx.get_active_memory()
+            kept = cache.RollingCache(window, sinks)
+            for _ in range(count):
+                mx.eval(kept.update_and_fetch(*[token if size == 1 else prompt] * 2))
+            kept.update_and_fetch(token, token)[0].tolist()
+            mx.synchronize()
+            held = mx.get_active_memory() - before
+        if held > 2 * room:
+            headline = f"the cache holds {held // 1024:,} KiB, as if it forgot nothing"
+            fail(
+                Kind.VALUES,
+                headline,
+                case,
+                f"at most   {2 * room // 1024:,} KiB: twice what sinks + window tokens take",
+            )
+
+
+def test_task_4_rolling_leaves_the_caller_s_arrays():
+    """The first tokens fill the room; others take their places later, not in the caller's own array."""
+    given = normals(11)(2, 3, 4, 5), normals(12)(2, 3, 4, 5)
+    before = [to_float64(x) for x in given]
+    case = "float32, key 2 x 3 x 4 x 5, window 3, sinks 1, then five single tokens, seed 11"
+    with noted(case):
+        kept = cache.RollingCache(3, 1)
+        mx.eval(kept.update_and_fetch(*given))
+        for _ in range(5):
+            mx.eval(kept.update_and_fetch(mx.ones((2, 3, 1, 5)), mx.ones((2, 3, 1, 5))))
+    for name, x, numbers in zip(("key", "value"), given, before, strict=True):
+        if not np.array_equal(to_float64(x), numbers):
+            line = "x[...] = changes an MLX array in place, for everyone who holds it"
+            fail(Kind.INPUT_CHANGED, f"the caller's `{name}` of an earlier call was changed", case, line)
+
+
+OTHERS = {
+    "another batch": (1, 3, 1, 4),
+    "other heads": (2, 1, 1, 4),
+    "another D": (2, 3, 1, 1),
+    "no batch": (3, 1, 4),
+}
+
+
+@pytest.mark.parametrize("shape", OTHERS.values(), ids=OTHERS.keys())
+def test_task_4_rolling_refuses_other_shapes(shape):
+    """Also such as would broadcast; afterwards it goes on as if nothing had been."""
+    key, value = normals(13)(2, 3, 6, 4), normals(14)(2, 3, 6, 4)
+    case = f"float32, key 2 x 3 x 5 x 4, window 3, sinks 1, then key {' x '.join(map(str, shape))}"
+    with noted(case):
+        kept = cache.RollingCache(3, 1)
+        mx.eval(kept.update_and_fetch(key[:, :, :5], value[:, :, :5]))
+    with raises_value_error(case):
+        mx.eval(kept.update_and_fetch(mx.ones(shape), mx.ones(shape)))
+    with noted(case):
+        keys, values = kept.update_and_fetch(key[:, :, 5:], value[:, :, 5:])
+    for name, actual, x in (("keys", keys, key), ("values", values, value)):
+        expected = np.sort(to_float64(x)[:, :, [0, 3, 4, 5]], axis=2)
+        compare(
+            mx.sort(actual, axis=2), expected, mx.float32, 0.0, f"the next {name} that fit, sorted; {case}", key.size
+        )
+
+
+def test_task_4_rolling_refuses_another_dtype():
+    kept, key = cache.RollingCache(3, 1), normals(15)(2, 3, 2, 4)
+    mx.eval(kept.update_and_fetch(key, key))
+    with raises_value_error("float32, key 2 x 3 x 2 x 4, then the same in float16"):
+        mx.eval(kept.update_and_fetch(key.astype(mx.float16), key.astype(mx.float16)))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 1, 4), (1, 3, 2, 4), (2, 3, 2, 1)], ids=str)
+def test_task_4_rolling_refuses_values_that_differ_from_keys(shape):
+    with raises_value_error(f"float32, key 2 x 3 x 2 x 4, value {' x '.join(map(str, shape))}"):
+        mx.eval(cache.RollingCache(3, 1).update_and_fetch(mx.ones((2, 3, 2, 4)), mx.ones(shape)))
+
+
+# A window of 3 with one sink: what was read, what is asked to be forgotten, and how much could be.
+REWINDS = [((4,), 5, 4), ((2,), -1, 2), ((5,), 2, 1), ((1,) * 9, 2, 1), ((9, 1), 10, 1), ((9,), -2, 1)]
+
+
+@pytest.mark.parametrize(("parts", "count", "most"), REWINDS, ids=str)
+def test_task_4_rolling_refuses_to_rewind_too_far(parts, count, most):
+    case = f"float32, window 3, sinks 1, calls of {Parts(parts)} tokens, rewind({count})"
+    with noted(case):
+        kept, total = cache.RollingCache(3, 1), sum(parts)
+        for size in parts:
+            mx.eval(kept.update_and_fetch(mx.ones((1, 2, size, 3)), mx.ones((1, 2, size, 3))))
+    with raises_value_error(case, str(abs(count)), str(most)):
+        kept.rewind(count)
+    if kept.offset != total:
+        fail(Kind.VALUES, "a refused rewind has changed offset", case, f"expected  {total}", f"got       {kept.offset}")
+
+
+def test_task_4_rolling_rewinds_once():
+    """What was written over is gone: one token can be forgotten, then none, and after the next one again one."""
+    key = normals(16)(1, 2, 9, 3)
+    case = "float32, window 3, sinks 1, 7 tokens, rewind(1) and rewind(1) again"
+    with noted(case):
+        kept = cache.RollingCache(3, 1)
+        mx.eval(kept.update_and_fetch(key[:, :, :7], key[:, :, :7]))
+        kept.rewind(1)
+    with raises_value_error(case, "1", "0"):
+        kept.rewind(1)
+    with noted(case + ", then token 6 and rewind(1)"):
+        mx.eval(kept.update_and_fetch(key[:, :, 6:7], key[:, :, 6:7]))
+        kept.rewind(1)
+        keys, _ = kept.update_and_fetch(key[:, :, 6:9], key[:, :, 6:9])
+    expected = to_float64(key)[:, :, [0, 4, 5, 6, 7, 8]]
+    compare(keys, expected, mx.float32, 0.0, f"{case}, then token 6, rewind(1), tokens 6 to 8", key.size)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4])
+def test_task_4_rolling_rewinds_all_that_fits(count):
+    """Nothing has been written over as long as all have room: any number can be forgotten."""
+    key, more = normals(17)(2, 3, 4, 5), normals(18)(2, 3, 4, 5)
+    case = f"float32, key 2 x 3 x 4 x 5, window 3, sinks 1, rewind({count}), then 4 tokens, seed 17"
+    with noted(case):
+        kept = cache.RollingCache(3, 1)
+        mx.eval(kept.update_and_fetch(key, key))
+        kept.rewind(count)
+        keys, _ = kept.update_and_fetch(more, more)
+    before = 4 - count
+    seen = [j for j in range(before) if sees(before, j, 3, 1)]
+    expected = np.concatenate([to_float64(key)[:, :, seen], to_float64(more)], axis=2)
+    compare(keys, expected, mx.float32, 0.0, case, key.size)
+
+
+@pytest.mark.parametrize(("window", "sinks"), [(0, 0), (-1, 2), (2, -3)])
+def test_task_4_rolling_refuses_what_is_none(window, sinks):
+    with raises_value_error(f"RollingCache({window}, {sinks})", str(min(window, sinks))):
+        cache.RollingCache(window, sinks)
