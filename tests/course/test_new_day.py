@@ -3,10 +3,13 @@
 import subprocess
 import sys
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 from tests.course.checkouts import fixture
 
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.dev import refresh
 from tiny_llm_course.dev.transcripts import run
 from tiny_llm_course.paths import COURSE
 
@@ -34,8 +37,9 @@ def checkout():
         assert done.returncode == 0, done.stdout
         generated = [f"book/src/generated/{name}.md: changed" for name in ("2.1", "course")]
         made = "6 generated files made again, 2 changed; the inputs of all others are the same."
-        last = "What is still missing: pdm run dev check 2.1"
-        assert done.stdout.splitlines() == [*WRITTEN, *generated, made, last]
+        last = ["What is still missing: pdm run dev check 2.1"]
+        last.append("When it is written, generate and record what it shows: pdm run dev refresh 2.1")
+        assert done.stdout.splitlines() == [*WRITTEN, *generated, made, *last]
         done = run("dev new-day 2.2", checkout)
         assert done.returncode == 0, done.stdout
         assert "book/src/week2/overview.md" not in done.stdout
@@ -73,6 +77,21 @@ def test_dev_check_says_what_is_missing_where_and_what_makes_it(checkout):
         ]
     assert lines == wanted
     assert "44 fail on the stubs, 42 pass on the solution; 2 wrong programs: 2 caught, 2 named" in summary
+
+
+def test_a_refresh_leaves_out_what_cannot_run_and_stops_at_the_first_failure(monkeypatch, capsys):
+    day = load_course().day(1, 1)
+    words = [(step.partition(" ")[0], reason) for step, reason in refresh.steps(day, measure=False)]
+    torch = "" if find_spec("torch") else "PyTorch is not installed."
+    measured = "Its record is there; --bench measures again."
+    assert words == [("stubs", ""), ("record", torch), ("bench", measured), ("transcripts", ""), ("book", "")]
+    assert ("bench 1.1", "") in refresh.steps(day, measure=True)
+    codes = iter([0, 3])
+    monkeypatch.setattr(refresh, "steps", lambda *_: iter([("stubs", ""), ("bench 1.1", ""), ("book", "")]))
+    monkeypatch.setattr(refresh.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=next(codes)))
+    assert refresh.main(day, measure=False) == 3
+    stopped = "Stopped: `pdm run dev bench 1.1` failed with exit code 3."
+    assert capsys.readouterr().out.splitlines() == ["pdm run dev stubs", "pdm run dev bench 1.1", stopped]
 
 
 def test_of_a_registered_day_it_writes_what_is_not_there(checkout):

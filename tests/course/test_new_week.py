@@ -65,8 +65,11 @@ def checkout() -> Iterator[Path]:
         written(registry, (r"^(needs = .*)$", r'makes = ["layers/attention/twice before GQA"]\n\1'))
         written(folder / f"book/src/{FOLDER}/day1.md", (r"^(# .*)\n", rf"\1\n\n{MAP}"))
         written(folder / f"book/src/{FOLDER}/overview.md", (r"^(# .*)\n", rf"\1\n\n{MAP.replace(DAY, str(WEEK))}"))
-        for command in ("dev stubs", f"dev bench {DAY}", "dev book"):
-            assert run(command, folder).returncode == 0
+        done = run(f"dev refresh {DAY}", folder)
+        assert done.returncode == 0, done.stdout
+        named = [line for line in done.stdout.splitlines() if "pdm run dev" in line]
+        commands = ("stubs", f"bench {DAY}", "book", f"check {DAY}")
+        assert [line.partition("pdm run dev ")[2] for line in named if "Next" not in line] == [*commands]
         yield folder
 
 

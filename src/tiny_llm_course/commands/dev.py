@@ -42,6 +42,7 @@ def dev_new_day(name: str, title: str, week_title: str, target: str) -> int:
         if status:
             return status
     say(f"What is still missing: pdm run dev check {name}")
+    say(f"When it is written, generate and record what it shows: pdm run dev refresh {name}")
     return 0
 
 
@@ -67,9 +68,6 @@ def dev_book(fresh: bool) -> int:
     """Make what the book holds of other files: signatures, hints, tables of tasks, pictures."""
     from ..dev.book import current
 
-    make_importable()
-    for script in sorted((BOOK / "figures").glob("*.py")):
-        runpy.run_path(str(script), run_name="__main__")
     try:
         made = current.refresh(fresh)
     except (OSError, ValueError) as error:  # a file or a target is not there, or a quiz's known mistake
@@ -78,7 +76,20 @@ def dev_book(fresh: bool) -> int:
     for name in changed:
         say(f"book/src/generated/{name}.md: changed")
     say(f"{len(made)} generated files made again, {len(changed)} changed; the inputs of all others are the same.")
+    make_importable()
+    for script in sorted((BOOK / "figures").glob("*.py")):  # some show a generated part
+        runpy.run_path(str(script), run_name="__main__")
     return 0
+
+
+@dev.command("refresh")
+@click.argument("name", metavar="5.1")
+@click.option("--bench", is_flag=True, help="Measure again, although a record is there. On a quiet machine.")
+def dev_refresh(name: str, bench: bool) -> int:
+    """Generate and record what a day shows: stubs, PyTorch's answers, the measurement, transcripts, listings."""
+    from ..dev import refresh
+
+    return refresh.main(load_course().day_of(resolve(load_course(), name)[0]), bench)
 
 
 @dev.command("bench")

@@ -9,18 +9,18 @@ from functools import partial
 from multiprocessing import get_context
 
 from ..course.nouns import Day
-from ..course.places import chapter_path, day_files, name_of, quiz_path, registry_path, variants_path
+from ..course.places import day_files, name_of, registry_path, variants_path
 from ..course.registry import load_course
 from ..course.requirements import in_words, missing
-from ..paths import BOOK, LEARNER, SOLUTION
+from ..paths import LEARNER, SOLUTION
 from ..source.languages import language_of_target
 from ..source.package import differences
 from ..terminal.screen import say
 from . import kept, lacking, transcripts
 from .book import current
-from .book.quizzes import load_quiz
 from .planted import Claims, claims_of
 from .proof import Proof, prove_day
+from .refresh import scenarios_of
 
 LEAST_WRONG, LEAST_ACCEPTED, HINTS = 4, 1, 3
 
@@ -160,15 +160,8 @@ def _listing_problems(days: Sequence[Day], fresh: bool) -> list[str]:
 
 
 def _transcript_problems(day: Day) -> list[str]:
-    """What the chapter and its quiz show is what the commands print; the first day has the other pages, too."""
-    chapters, pages = [chapter_path(each) for each in load_course().days()], [chapter_path(day)]
-    if pages == chapters[:1]:
-        pages += [page for page in (BOOK / "src").rglob("*.md") if page not in chapters]
-    text = "".join(page.read_text(encoding="utf-8") for page in pages if page.is_file())
-    asked = load_quiz(day).transcripts if quiz_path(day).is_file() else set()
-    known = transcripts.scenarios()
-    shown = [each for each in known if f"transcripts/{each.name}.txt" in text or each.name in asked]
-    return [f"{day.name}: {line}" for scenario in shown for line in transcripts.differences(scenario)]
+    """What the chapter and its quiz show is what the commands print."""
+    return [f"{day.name}: {line}" for scenario in scenarios_of(day) for line in transcripts.differences(scenario)]
 
 
 def _add_missing(proofs: list[Proof]) -> None:
