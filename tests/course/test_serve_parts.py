@@ -13,7 +13,7 @@ from tiny_llm_course.engine.serving import load_scheduler
 from tiny_llm_course.serving.app import make_app
 from tiny_llm_course.serving.run import is_loopback
 from tiny_llm_course.serving.service import Service
-from tiny_llm_course.serving.watching import Scores
+from tiny_llm_course.serving.watching import LogprobRecorder
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_scores_of_several_tokens_in_a_step():
     """Rows of logits are counted by what was scored, also where fewer tokens were taken."""
     logits = mx.log(mx.array([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7], [0.6, 0.3, 0.1], [0.2, 0.2, 0.6]]))
     one, other = Request([1], 9, output=[]), Request([1], 9, output=[9, 9])
-    scores = Scores(lambda logits, chunks: [[0], [0, 2]])
+    scores = LogprobRecorder(lambda logits, chunks: [[0], [0, 2]])
     first, second = scores.ask(one, 1), scores.ask(other, 2)
     chunks = [SimpleNamespace(request=one, scored=2), SimpleNamespace(request=other, scored=2)]
     assert scores(logits, chunks) == [[0], [0, 2]]

@@ -12,7 +12,7 @@ from ..course.registry import UsageError
 from ..engine.serving import ServingEngine
 from .refusals import Refusal, wrong
 from .schema import Asked, Chat, Completion
-from .watching import Score, Scores, State
+from .watching import LogprobRecorder, Score, State
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Service:
             LearnerError: the learner's code is not finished, or failed.
         """
         self.engine, self.name, self.worker = engine, name, worker
-        self.scores = engine.scheduler.choose = Scores(engine.scheduler.choose)
+        self.scores = engine.scheduler.choose = LogprobRecorder(engine.scheduler.choose)
         self.closing = asyncio.Event()
         with engine.learners_code():
             self.metrics: Any = engine.part("server.metrics", "Metrics")()

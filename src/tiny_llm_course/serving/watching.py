@@ -96,7 +96,7 @@ class Score:
     likeliest: tuple[tuple[int, float], ...]
 
 
-class Scores:
+class LogprobRecorder:
     """Stands between a scheduler and its `choose`, which it asks, and looks at the logits of what was chosen.
 
     They are taken as the model gives them, before temperature and filters. It is called in the worker's thread.
