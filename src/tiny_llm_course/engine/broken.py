@@ -89,7 +89,8 @@ class Breaker:
         # Made of the solution, if it is stopped only since it was written for our classes and has met the learner's.
         for package in dict.fromkeys((self.engine.package_name, SOLUTION_NAME)):
             try:
-                program = _made(task, mistake, package)
+                known = load_variants(task, package).wrong_programs
+                program = next(variant.program for variant in known if variant.name == mistake)
             except Exception:  # a file of the learner's is not as the known programs import it
                 if package == SOLUTION_NAME:
                     raise
@@ -142,10 +143,6 @@ class Breaker:
             return bits if bits.why_not else dataclasses.replace(bits, ahead=reads_ahead(engine, own.rows[0]))
         except (LearnerError, UsageError) as error:
             return Bits(why_not=_stopped(error))
-
-
-def _made(task: Task, mistake: str, package: str) -> Program:
-    return next(known.program for known in load_variants(task, package).wrong_programs if known.name == mistake)
 
 
 def _bits(engine: Engine, rows: HeldOut, own: HeldOut) -> Bits:

@@ -20,7 +20,7 @@ from .shapes import Shapes
 
 
 class Answering:
-    """Answers one route's requests of a kind."""
+    """Answers one route's requests of a kind, which are POSTed."""
 
     def __init__(self, service: Service, kind: type[Asked]) -> None:
         """Answer by a service; `kind` says what a request may say."""
@@ -28,6 +28,8 @@ class Answering:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, as long as the client is there."""
+        if scope["method"] != "POST":
+            raise Refusal(405, f"{scope['path']} takes POST, and this is {scope['method']}.", headers={"Allow": "POST"})
         request = Request(scope, receive)
         asked = checked(self._kind, read_json(await body_of(request, self._service.closing)))
         if asked.model not in (self._service.name, str(self._service.engine.checkpoint.folder)):
@@ -106,21 +108,9 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
         Route("/metrics", metrics),
         Route("/v1/models", models),
         Route("/v1/models/{name:path}", one_model),
-        Route("/v1/completions", _Posted(Answering(service, Completion))),
-        Route("/v1/chat/completions", _Posted(Answering(service, Chat))),
+        Route("/v1/completions", Answering(service, Completion)),
+        Route("/v1/chat/completions", Answering(service, Chat)),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: no_route, Refusal: refused})
     app.router.redirect_slashes = False  # what is asked of another path is refused, as all else that is wrong
     return Guard(app, key, local)
-
-
-class _Posted:
-    """An app for POST alone."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "POST":
-            raise Refusal(405, f"{scope['path']} takes POST, and this is {scope['method']}.", headers={"Allow": "POST"})
-        await self._app(scope, receive, send)

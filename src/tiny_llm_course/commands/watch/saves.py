@@ -1,9 +1,9 @@
 """Notices that files were saved: at once where the system reports it, and anyhow when someone looks."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 
 from ...source.languages import language_of
 from ...source.package import files_of
@@ -23,41 +23,36 @@ def signature(package: Path) -> Signature:
     return tuple(found)
 
 
-class Saves:
-    """While it is open, `tell` is called from a thread when something below the folder's parent has changed.
+@contextmanager
+def saves(package: Path, tell: Callable[[], None]) -> Iterator[None]:
+    """While the block runs, `tell` is called from a thread when something below the folder's parent has changed.
 
     It may say nothing (a network drive, a container's mount, a system out of watches) or too much: `signature` decides.
     """
+    stop = threading.Event()
+    thread = threading.Thread(target=_watch, args=(package, tell, stop), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(1.0)
 
-    def __init__(self, package: Path, tell: Callable[[], None]) -> None:
-        self._package = package
-        self._tell = tell
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> "Saves":
-        self._thread.start()
-        return self
+def _watch(package: Path, tell: Callable[[], None], stop: threading.Event) -> None:
+    # It cannot watch everywhere; then looking must do.
+    with suppress(Exception):
+        from watchfiles import watch
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._stop.set()
-        self._thread.join(1.0)
-
-    def _run(self) -> None:
-        try:
-            from watchfiles import watch
-
-            # The parent, so that the folder itself may go and come. Never watchfiles' own polling, which does not
-            # tell two saves within one second apart.
-            for _ in watch(
-                self._package.parent,
-                watch_filter=lambda change, path: language_of(path) is not None,
-                stop_event=self._stop,
-                rust_timeout=500,
-                raise_interrupt=False,
-                force_polling=False,
-                ignore_permission_denied=True,
-            ):
-                self._tell()
-        except Exception:
-            return  # it cannot watch here; then looking must do
+        # The parent, so that the folder itself may go and come. Never watchfiles' own polling, which does not
+        # tell two saves within one second apart.
+        for _ in watch(
+            package.parent,
+            watch_filter=lambda change, path: language_of(path) is not None,
+            stop_event=stop,
+            rust_timeout=500,
+            raise_interrupt=False,
+            force_polling=False,
+            ignore_permission_denied=True,
+        ):
+            tell()

@@ -23,7 +23,7 @@ from ...source.code import Code
 from ...terminal.keys import Keys
 from ...terminal.screen import say
 from . import page as watch_page
-from .saves import Saves, signature
+from .saves import saves, signature
 from .work import Work
 
 LOOK = 0.5  # seconds between two looks at the files, for where nobody reports a save
@@ -54,7 +54,7 @@ class Session:
     def run(self) -> int:
         """Watch until q; gives the exit code. Ctrl-C is raised."""
         try:
-            with self._keys, contextlib.nullcontext() if self._poll else Saves(LEARNER, lambda: self._post(None)):
+            with self._keys, contextlib.nullcontext() if self._poll else saves(LEARNER, lambda: self._post(None)):
                 self._loop()
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

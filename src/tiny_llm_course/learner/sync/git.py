@@ -79,21 +79,16 @@ class Git:
 
     def entries(self, tree: str, below: str) -> dict[str, Entry]:
         """The files of a commit below a folder."""
-        found = {}
-        for line in self.paths("ls-tree", "-r", "-z", tree, "--", below):
-            meta, path = line.split("\t", 1)
-            mode, _, blob = meta.split(" ")
-            found[path] = mode, blob
-        return found
+        return self._entries(0, 2, "ls-tree", "-r", "-z", tree, "--", below)
 
     def staged(self, below: str) -> dict[str, Entry]:
         """The files of the index below a folder."""
-        found = {}
-        for line in self.paths("ls-files", "-s", "-z", "--", below):
-            meta, path = line.split("\t", 1)
-            mode, blob, _ = meta.split(" ")
-            found[path] = mode, blob
-        return found
+        return self._entries(0, 1, "ls-files", "-s", "-z", "--", below)
+
+    def _entries(self, mode: int, blob: int, *args: str) -> dict[str, Entry]:
+        """The files that a git command lists, mode and hash being these words of a line."""
+        lines = (line.split("\t", 1) for line in self.paths(*args))
+        return {path: (meta.split(" ")[mode], meta.split(" ")[blob]) for meta, path in lines}
 
     def blob(self, name: str) -> bytes:
         """The content of a file by its hash, or as COMMIT:PATH."""
