@@ -13,7 +13,7 @@ import pytest
 from tests.course.checkouts import fixture, replace
 from tests.course.terminal import all_of
 
-from tiny_llm_course.commands.compare import command
+from tiny_llm_course.commands import compare as command
 from tiny_llm_course.course.nouns import Target
 from tiny_llm_course.course.places import variants_path
 from tiny_llm_course.course.registry import load_course

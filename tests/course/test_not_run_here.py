@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 from tests.course.native_course import run, write_course
 
+from tiny_llm_course.commands import compare
 from tiny_llm_course.commands.bench import bench
-from tiny_llm_course.commands.compare import command as compare
 from tiny_llm_course.commands.export import formats
 from tiny_llm_course.commands.export.provenance import Provenance
 from tiny_llm_course.commands.export.verdicts import GradedDay, verdict

@@ -26,7 +26,7 @@ SECTIONS = {
         "quiz": ".quiz:quiz",
     },
     "When a task has passed, or will not": {
-        "compare": ".compare.command:compare",
+        "compare": ".compare:compare",
         "borrow": ".borrow:borrow",
         "return": ".borrow:give_back",
         "reset": ".reset:reset",

@@ -20,8 +20,8 @@ from ..course.nouns import TASK_ID, Task
 from ..course.places import module_path
 from ..course.registry import UsageError, load_course, with_commands
 from ..paths import ROOT, SOLUTION
-from ..programs.kernel_faults import KernelFault
 from ..programs.packages import LearnerError, NotImportable
+from ..programs.parts import KernelFault
 from ..source.written import holds_stub, where
 from ..testkit.cases import CASE_NOTE
 from ..testkit.errors import course_fault, of_the_course

@@ -29,8 +29,8 @@ from ..course.requirements import compiler
 from ..paths import ROOT, SOLUTION
 from ..source.changed import DoesNotApply, Edit, changed
 from . import parts
-from .kernel_faults import KernelFault, NotBuilt
 from .packages import SOLUTION_NAME, program
+from .parts import KernelFault, NotBuilt
 
 AT_ONCE = 2  # compilers
 KEPT = ROOT / ".tiny-llm" / "kernels"  # what is built, by its content

@@ -24,7 +24,7 @@ from ..course.nouns import TASK_ID
 from ..course.requirements import compiler
 from ..paths import ROOT
 from . import parts
-from .kernel_faults import KernelFault, NotBuilt
+from .parts import KernelFault, NotBuilt
 
 STUB = re.compile(rf'^[ \t]*#error "(?P<label>{TASK_ID} [^"]*)"', re.MULTILINE)  # it need not be compiled
 KEPT = (ROOT / ".tiny-llm" / "metal").resolve()  # what is compiled, by its content and this path

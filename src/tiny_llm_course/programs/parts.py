@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from memory_watch.faults import Fault
+
 from ..course.nouns import Target
 from ..paths import SOLUTION
 from ..source.changed import DoesNotApply
@@ -74,3 +76,15 @@ def below_package(source: Path) -> str:
     """A file's path below its package."""
     folder = next((each for each in source.parents if each.name == "tiny_llm"), source.parent)
     return source.relative_to(folder).as_posix()
+
+
+class KernelFault(Exception):
+    """A kernel does what it must not; `about` is how two faults are compared, `notes` are told below."""
+
+    def __init__(self, fault: Fault, about: str = "", notes: tuple[str, ...] = ()) -> None:
+        super().__init__(fault.what)
+        self.fault, self.about, self.notes = fault, about or fault.what, notes
+
+
+class NotBuilt(Exception):
+    """A kernel does not compile; the message is what the compiler says."""

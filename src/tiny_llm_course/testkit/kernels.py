@@ -20,8 +20,8 @@ from metal_simulator import Counters
 
 from ..course.findings import CheckFailed, Finding, Kind
 from ..programs import kernels
-from ..programs.kernel_faults import KernelFault
 from ..programs.launches import counted
+from ..programs.parts import KernelFault
 from .agreement import computed
 from .cases import describe
 from .remembered import key_of

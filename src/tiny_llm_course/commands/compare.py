@@ -2,33 +2,49 @@
 
 import dataclasses
 import json
+import sys
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
 
-from ...course.nouns import Task
-from ...course.places import variants_path
-from ...course.registry import load_course, with_commands
-from ...course.requirements import in_words, missing
-from ...course.selection import one_task
-from ...grading.day import grade_day
-from ...grading.supervisor import Limits
-from ...learner import progress
-from ...paths import LEARNER, ROOT, SOLUTION
-from ...programs.packages import LearnerError
-from ...source.written import where
-from ...terminal.screen import say
-from .side_by_side import Listing, show, show_one
+from ..course.nouns import Task
+from ..course.places import variants_path
+from ..course.registry import load_course, with_commands
+from ..course.requirements import in_words, missing
+from ..course.selection import one_task
+from ..grading.day import grade_day
+from ..grading.supervisor import Limits
+from ..learner import progress
+from ..paths import LEARNER, ROOT, SOLUTION
+from ..programs.packages import LearnerError
+from ..source.written import where
+from ..terminal.screen import columns, in_colour, say
 
 if TYPE_CHECKING:
-    from ...measuring.speed import Timing
-    from ...testkit.variants import Variants
+    from ..measuring.speed import Timing
+    from ..testkit.variants import Variants
 
 SAME = 0.1  # what a ratio may be away from 1 and mean nothing
 WORTH = 1 << 20  # bytes of peak memory below which a ratio means nothing
+WIDE = 100  # columns from which two listings fit beside each other
+
+
+@dataclasses.dataclass(frozen=True)
+class Listing:
+    """Some code to show: whose it is and where it stands, and its source, or None and why there is none."""
+
+    title: str
+    place: str
+    source: str | None
+    missing: str = ""
 
 
 @click.command(short_help="Show your code beside ours, when it has passed.")
@@ -39,7 +55,7 @@ def compare(names: tuple[str, ...], spoil: bool) -> int:
 
     Exit code 1: the task has not passed.
     """
-    from ...testkit.variants import load_variants
+    from ..testkit.variants import load_variants
 
     task = one_task(names, "compare", lambda task: progress.status_of(task.id) == "passed")
     if not spoil:
@@ -85,7 +101,7 @@ def _must_pass(task: Task) -> None:
 
 
 def _listing(title: str, package: Path, task: Task) -> Listing:
-    from ...source.excerpts import NoSuchCode, code_of
+    from ..source.excerpts import NoSuchCode, code_of
 
     source, missing = None, ""
     try:
@@ -97,8 +113,8 @@ def _listing(title: str, package: Path, task: Task) -> Listing:
 
 def _others(variants: "Variants") -> list[Listing]:
     """The accepted programs of a task that stand in one place or are changes of ours, by their names."""
-    from ...programs.patched import source_of
-    from ...source.excerpts import NoSuchCode, code_of_variant
+    from ..programs.patched import source_of
+    from ..source.excerpts import NoSuchCode, code_of_variant
 
     file = variants_path(variants.task)
     found = []
@@ -116,8 +132,8 @@ def _others(variants: "Variants") -> list[Listing]:
 
 def _figures(variants: "Variants", shown: Collection[str]) -> list[str]:
     """What the comparison in a child process measured, or why it did not."""
-    from ...grading.processes import run_limited
-    from ...measuring.speed import Timing
+    from ..grading.processes import run_limited
+    from ..measuring.speed import Timing
 
     if variants.size is None:
         return [f"Nothing is timed: {variants.untimed or 'no size is stated'}."]
@@ -176,3 +192,52 @@ def _memory(timing: "Timing") -> list[str]:
 
 def _number(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 9.995 else f"{ratio:.0f}"
+
+
+def show(left: Listing, right: Listing) -> None:
+    """Print two listings, side by side if there is room."""
+    console = _console()
+    if console is None or console.width < WIDE:
+        show_one(left)
+        say()
+        show_one(right)
+        return
+    table = Table.grid(expand=True, padding=(0, 2, 0, 0))
+    table.add_column(ratio=1)
+    table.add_column(ratio=1)
+    table.add_row(_rich(left), _rich(right))
+    console.print(table)
+
+
+def show_one(listing: Listing) -> None:
+    """Print one listing over the whole width."""
+    console = _console()
+    if console:
+        console.print(_rich(listing))
+        return
+    say(f"{listing.title}  ({listing.place})")
+    say()
+    for line in (listing.source or f"{listing.missing}\n").splitlines():
+        say(f"    {line}".rstrip())
+
+
+def _console() -> Console | None:
+    """Where to print; None without a terminal."""
+    if not sys.stdout.isatty():
+        return None
+    return Console(color_system="auto" if in_colour(sys.stdout) else None, width=columns(sys.stdout), highlight=False)
+
+
+def _rich(listing: Listing) -> RenderableType:
+    heading = Text.assemble((listing.title, "bold"), f"  {listing.place}", overflow="fold")
+    if listing.source is None:
+        return Group(heading, "", Text(listing.missing))
+    # The terminal's own colours, which can be read on a light and on a dark ground.
+    code = Syntax(listing.source, "python", theme="ansi_dark", background_color="default").highlight(listing.source)
+    return Group(heading, "", *(_line(line) for line in code.split("\n")))
+
+
+def _line(line: Text) -> Padding:
+    """A line of code; what does not fit goes on below its own beginning, not at the margin."""
+    margin = len(line.plain) - len(line.plain.lstrip(" "))
+    return Padding(line[margin:] if line.plain.strip() else Text(), (0, 0, 0, 2 + margin))

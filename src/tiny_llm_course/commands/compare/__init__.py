@@ -1,1 +1,0 @@
-"""`pdm run compare`: the learner's code beside ours."""
