@@ -25,7 +25,19 @@ def may_look(seed: int, *shape: int) -> mx.array:
     return normals(seed)(*shape) < 0
 
 
+def seeing(seed: int, *shape: int) -> mx.array:
+    """The same, but every query sees the first key."""
+    return may_look(seed, *shape) | (mx.arange(shape[-1]) == 0)
+
+
 def blind(seed: int, *shape: int) -> mx.array:
     """A boolean mask that hides everything from every third query, and about half from the others."""
-    visible = may_look(seed, *shape) | (mx.arange(shape[-1]) == 0)
-    return visible & (mx.arange(shape[-2])[:, None] % 3 != 1)
+    return seeing(seed, *shape) & (mx.arange(shape[-2])[:, None] % 3 != 1)
+
+
+def small_heads(
+    seed: int, dtype: mx.Dtype = mx.float32, heads: int = 3, length: int = 4, keys: int = 5
+) -> tuple[mx.array, mx.array, mx.array]:
+    """Queries, keys and values of two texts, with 6 features, as the known programs are given them."""
+    draw = normals(seed, dtype)
+    return draw(2, heads, length, 6), draw(2, heads, keys, 6), draw(2, heads, keys, 6)

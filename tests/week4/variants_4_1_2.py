@@ -1,6 +1,7 @@
 """Known programs of task 4.1.2, masked attention."""
 
 import mlx.core as mx
+from tests.week4.masks import blind, seeing, small_heads
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
@@ -8,55 +9,42 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("4.1.2")
 
 
-def inputs(seed, dtype=mx.float32, heads=3, length=4, keys=5, dims=6):
-    draw = normals(seed, dtype)
-    return draw(2, heads, length, dims), draw(2, heads, keys, dims), draw(2, heads, keys, dims)
-
-
 def each(program, inputs, *masks):
     """What a program gives for each of some masks."""
     return tuple(program(*inputs, mask) for mask in masks)
 
 
-def may_look(seed, *shape):
-    """A boolean mask that leaves every query its first key."""
-    return (normals(seed)(*shape) < 0) | (mx.arange(shape[-1]) == 0)
-
-
-def blind(seed, *shape):
-    """The same, but for the second query, which sees nothing."""
-    return may_look(seed, *shape) & (mx.arange(shape[-2])[:, None] != 1)
-
-
 known.probe_table(
-    plain=lambda program: program(*inputs(1)),
-    given_scale=lambda program: (program(*inputs(2), scale=0.7), program(*inputs(2), scale=0.0)),
-    boolean=lambda program: program(*inputs(3), may_look(30, 4, 5)),
-    bias=lambda program: program(*inputs(4), normals(40)(4, 5, spread=2.0)),
-    bias_with_zeros=lambda program: program(*inputs(5), mx.array([[0.0, -1.0, 0.0, 2.0, 0.0]])),
-    infinite=lambda program: program(*inputs(6), mx.where(may_look(60, 4, 5), 0.0, -mx.inf)),
-    blind_boolean=lambda program: program(*inputs(7), blind(70, 4, 5)),
-    blind_infinite=lambda program: program(*inputs(8), mx.where(blind(80, 4, 5), 0.0, -mx.inf)),
-    all_blind=lambda program: each(program, inputs(9), mx.zeros((4, 5)) == 1, mx.full((4, 5), -mx.inf)),
-    rows_far_below_zero=lambda program: program(*inputs(10), mx.zeros((4, 5)) - 20000),
-    as_many_queries_as_keys=lambda program: each(program, inputs(14, keys=4), may_look(140, 4, 4), normals(141)(4, 4)),
-    as_many_heads_as_queries=lambda program: each(
-        program, inputs(15, heads=4), may_look(150, 4, 5), normals(151)(4, 5)
+    plain=lambda program: program(*small_heads(1)),
+    given_scale=lambda program: (program(*small_heads(2), scale=0.7), program(*small_heads(2), scale=0.0)),
+    boolean=lambda program: program(*small_heads(3), seeing(30, 4, 5)),
+    bias=lambda program: program(*small_heads(4), normals(40)(4, 5, spread=2.0)),
+    bias_with_zeros=lambda program: program(*small_heads(5), mx.array([[0.0, -1.0, 0.0, 2.0, 0.0]])),
+    infinite=lambda program: program(*small_heads(6), mx.where(seeing(60, 4, 5), 0.0, -mx.inf)),
+    blind_boolean=lambda program: program(*small_heads(7), blind(70, 4, 5)),
+    blind_infinite=lambda program: program(*small_heads(8), mx.where(blind(80, 4, 5), 0.0, -mx.inf)),
+    all_blind=lambda program: each(program, small_heads(9), mx.zeros((4, 5)) == 1, mx.full((4, 5), -mx.inf)),
+    rows_far_below_zero=lambda program: program(*small_heads(10), mx.zeros((4, 5)) - 20000),
+    as_many_queries_as_keys=lambda program: each(
+        program, small_heads(14, keys=4), seeing(140, 4, 4), normals(141)(4, 4)
     ),
-    by_head=lambda program: each(program, inputs(16), may_look(160, 3, 4, 5), normals(161)(3, 4, 5)),
-    by_text=lambda program: each(program, inputs(17), may_look(170, 2, 1, 1, 5), normals(171)(2, 1, 1, 5)),
-    more_queries_than_keys=lambda program: program(*inputs(18, length=6, keys=2)),
-    whole_numbers=lambda program: program(*inputs(22), may_look(220, 4, 5).astype(mx.int32)),
-    as_many_keys_as_features=lambda program: program(*inputs(23, keys=6)),
-    without_leading_axes=lambda program: each(program, [x[0, 0] for x in inputs(19)], None, may_look(190, 4, 5)),
-    too_many_axes=lambda program: program(*(x[0, 0] for x in inputs(20)), may_look(200, 1, 4, 5)),
-    too_many_texts=lambda program: program(*(x[:1] for x in inputs(21)), may_look(210, 2, 1, 4, 5)),
+    as_many_heads_as_queries=lambda program: each(
+        program, small_heads(15, heads=4), seeing(150, 4, 5), normals(151)(4, 5)
+    ),
+    by_head=lambda program: each(program, small_heads(16), seeing(160, 3, 4, 5), normals(161)(3, 4, 5)),
+    by_text=lambda program: each(program, small_heads(17), seeing(170, 2, 1, 1, 5), normals(171)(2, 1, 1, 5)),
+    more_queries_than_keys=lambda program: program(*small_heads(18, length=6, keys=2)),
+    whole_numbers=lambda program: program(*small_heads(22), seeing(220, 4, 5).astype(mx.int32)),
+    as_many_keys_as_features=lambda program: program(*small_heads(23, keys=6)),
+    without_leading_axes=lambda program: each(program, [x[0, 0] for x in small_heads(19)], None, seeing(190, 4, 5)),
+    too_many_axes=lambda program: program(*(x[0, 0] for x in small_heads(20)), seeing(200, 1, 4, 5)),
+    too_many_texts=lambda program: program(*(x[:1] for x in small_heads(21)), seeing(210, 2, 1, 4, 5)),
 )
 known.probe_table(
     mx.float16,
-    half=lambda program: each(program, inputs(11, mx.float16), None, may_look(110, 4, 5)),
-    half_with_float32=lambda program: program(*inputs(12, mx.float16), normals(120)(4, 5)),
-    half_far_below_zero=lambda program: program(*inputs(13, mx.float16), mx.zeros((4, 5)) - 1e5),
+    half=lambda program: each(program, small_heads(11, mx.float16), None, seeing(110, 4, 5)),
+    half_with_float32=lambda program: program(*small_heads(12, mx.float16), normals(120)(4, 5)),
+    half_far_below_zero=lambda program: program(*small_heads(13, mx.float16), mx.zeros((4, 5)) - 1e5),
 )
 
 
