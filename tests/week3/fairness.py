@@ -80,6 +80,26 @@ class Script:
         self.requests[number].finished = "cancelled"
 
 
+def script_of(text):
+    """Return the lines of a script in short: "ann 8 x3, bob, in, read 0 4, put back 0, finish 0, cancel 1".
+
+    A user's name, with the tokens of a prompt or without, is a request that comes; "in" is "let in"; "x3" repeats it.
+    """
+    lines = []
+    for item in text.split(", "):
+        words, _, times = item.partition(" x")
+        numbers = [int(word) for word in words.split() if word.isdigit()]
+        what = " ".join(word for word in words.split() if not word.isdigit())
+        if what == "in":
+            line = ("let in",)
+        elif what in ("read", "put back", "finish", "cancel"):
+            line = (what, *numbers)
+        else:
+            line = ("come", what, *numbers)
+        lines += [line] * int(times or 1)
+    return lines
+
+
 class PlainRules:
     """The fair queue from a diary: whoever asks goes through all of it."""
 

@@ -12,9 +12,10 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("3.1.5")
 
 
-def run(program, requests, steps, *, follow=add_up, room=None, late=(), events=None, fails=(), **options):
+def run(program, requests, steps, *, follow=add_up, memory=None, late=(), events=None, fails=(), **options):
     """A fixed number of steps, and how far all have come; `late` says before which step a request is submitted."""
-    scheduler = Scheduler(Teller(follow, fails=fails), Notebook(room), **{"choose": greedy, "slots": 3, **options})
+    options = {"choose": greedy, "slots": 3, **options}
+    scheduler = Scheduler(Teller(follow, fails=fails), memory or Notebook(), **options)
     found, times = [], {**dict.fromkeys(range(len(requests)), 0), **dict(late)}
     for number in range(steps):
         for who, at in times.items():
@@ -71,6 +72,10 @@ def nobody(running, budget):
     return []
 
 
+def youngest_first(running, budget):
+    return whole_prompts(running[::-1], budget)
+
+
 def budgeted(running, budget):
     """As many requests as the budget says."""
     return whole_prompts(running[:budget], budget)
@@ -90,26 +95,10 @@ class Last(FirstComeFirstServed):
         self.charged.append((request.number, tokens))
 
 
-@known.probe()
-def step_other_queue(program):
+def charged(program, *requests_and_steps, **options):
+    """What the queue that lets in the last one first is charged, beside all else."""
     queue = Last()
-    found = run(program, simple(1, 2, 3, 2), 6, waiting=queue, slots=2)
-    return found, mx.array(queue.charged)
-
-
-@known.probe()
-def step_guesses_charged(program):
-    """All that was read is charged, also what was read in vain."""
-    queue = Last()
-    found = run(program, simple(4, 4, 9), 4, follow=five, plan=guesses, choose=first_guess_right, waiting=queue)
-    return found, mx.array(queue.charged)
-
-
-@known.probe()
-def step_error_charged(program):
-    """A step that fails is not charged."""
-    queue = Last()
-    return run(program, simple(3, 3), 6, fails=(1, 3), waiting=queue), mx.array(queue.charged)
+    return run(program, *requests_and_steps, waiting=queue, **options), mx.array(queue.charged)
 
 
 def fails_once():
@@ -167,23 +156,9 @@ def step_cancelled_meanwhile(program):
 @known.probe()
 def step_reserves(program):
     """What room is reserved for."""
-    scheduler = Scheduler(Teller(add_up), Notebook(), choose=greedy)
-    for one in (Request([3, 4, 5], 2), Request([6], 3)):
-        scheduler.submit(one)
-    for _ in range(4):
-        program(scheduler)
-    return mx.array(scheduler.memory.asked)
-
-
-def short_of_room(program, places, plan):
-    """Two requests that grow until there is no room for both: the younger is put back."""
-    scheduler = Scheduler(Teller(add_up), Places(places), choose=greedy, plan=plan)
-    requests, found = simple(4, 4), []
-    for one in requests:
-        scheduler.submit(one)
-    for _ in range(6):
-        found += [-5, *numbers_of(program(scheduler))]
-    return mx.array([*found, *ends_of(requests, scheduler)])
+    memory = Notebook()
+    run(program, [Request([3, 4, 5], 2), Request([6], 3)], 4, memory=memory)
+    return mx.array(memory.asked)
 
 
 known.probe_table(
@@ -195,9 +170,9 @@ known.probe_table(
     static=lambda program: run(program, simple(4, 1, 2, 3, 1), 9, static=True),
     late=lambda program: run(program, simple(4, 2, 2), 6, late=[(1, 1), (2, 3)]),
     # Three slots, and memory for two.
-    little_memory=lambda program: run(program, simple(3, 2, 2, 1), 7, room=2),
+    little_memory=lambda program: run(program, simple(3, 2, 2, 1), 7, memory=Notebook(2)),
     # Three wait for several steps, in which memory has no room.
-    little_memory_for_many=lambda program: run(program, simple(3, 4, 2, 2, 1), 9, room=2),
+    little_memory_for_many=lambda program: run(program, simple(3, 4, 2, 2, 1), 9, memory=Notebook(2)),
     # The tokens count up from the prompt's, and 9 or 6 ends a text.
     eos=lambda program: run(program, simple(9, 9, 9, prompt=1, eos_ids=(9, 6)), 7, follow=count_up),
     eos_at_once=lambda program: run(
@@ -218,11 +193,17 @@ known.probe_table(
     choice_fails=lambda program: run(program, simple(3, 3), 6, choose=fails_once()),
     # Three tokens are scored, of which one is taken of the first request, two of the second, three of the third.
     guesses=lambda program: run(program, simple(4, 4, 9), 4, follow=five, plan=guesses, choose=first_guess_right),
-    no_room=lambda program: short_of_room(program, 6, whole_prompts),
-    no_room_for_itself=lambda program: short_of_room(program, 7, whole_prompts),
-    no_room_after_the_youngest=lambda program: short_of_room(
-        program, 7, lambda running, budget: whole_prompts(running[::-1], budget)
+    # Two requests grow until there is no room for both: the younger is put back.
+    no_room=lambda program: run(program, simple(4, 4), 6, memory=Places(6)),
+    no_room_for_itself=lambda program: run(program, simple(4, 4), 6, memory=Places(7)),
+    no_room_after_the_youngest=lambda program: run(program, simple(4, 4), 6, memory=Places(7), plan=youngest_first),
+    other_queue=lambda program: charged(program, simple(1, 2, 3, 2), 6, slots=2),
+    # All that was read is charged, also what was read in vain.
+    guesses_charged=lambda program: charged(
+        program, simple(4, 4, 9), 4, follow=five, plan=guesses, choose=first_guess_right
     ),
+    # A step that fails is not charged.
+    error_charged=lambda program: charged(program, simple(3, 3), 6, fails=(1, 3)),
 )
 
 

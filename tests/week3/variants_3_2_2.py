@@ -1,143 +1,66 @@
 """Known programs of task 3.2.2, the fair queue."""
 
 from collections import defaultdict
+from functools import partial
 
 import mlx.core as mx
-from tests.week3.fairness import Script
+from tests.week3.fairness import Script, script_of
 from tiny_llm_solution.serving.request import Request
 
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("3.2.2")
 
-ANN, BOB, IN = ("come", "ann", 4), ("come", "bob", 4), ("let in",)
 
-
-def played(program, *lines):
+def played(program, script):
     """Who was let in, how many wait after each line, and the counters at the end, by the names of the users."""
-    script, waiting = Script(program(), Request), []
-    for line in lines:
-        script.play(line)
-        waiting.append(len(script.queue))
-    counters = script.queue.counters
+    mine, waiting = Script(program(), Request), []
+    for line in script_of(script):
+        mine.play(line)
+        waiting.append(len(mine.queue))
+    counters = mine.queue.counters
     return (
-        mx.array(script.told or [-2]),
+        mx.array(mine.told or [-2]),
         mx.array(waiting),
         mx.array([counters.get(u, -1) for u in ("ann", "bob", "cleo")]),
     )
 
 
-@known.probe()
-def fair_long_and_short(program):
-    return played(
-        program, *[("come", "ann", 8)] * 3, *[("come", "bob", 2)] * 6, IN, ("read", 0, 8), ("finish", 0), IN,
-        ("read", 3, 2), ("finish", 3), IN, ("read", 4, 2), ("read", 4, 1), ("finish", 4), IN, ("read", 5, 2),
-        ("finish", 5), IN, IN, IN,
-    )  # fmt: skip
-
-
-@known.probe()
-def fair_three_users(program):
-    return played(
-        program, *[("come", "ann", 9)] * 2, *[("come", "bob", 4)] * 3, IN, IN, ("read", 0, 9), ("read", 2, 4),
-        ("finish", 0), ("finish", 2), *[("come", "cleo", 2)] * 5, *[IN] * 8,
-    )  # fmt: skip
-
-
-@known.probe()
-def fair_back_with_more(program):
-    return played(
-        program, ("come", "ann", 9), ("come", "bob", 2), IN, IN, ("read", 0, 9), ("read", 1, 2), ("finish", 0),
-        ("finish", 1), *[("come", "bob", 2)] * 3, ("come", "ann", 2), IN, IN, IN, IN,
-    )  # fmt: skip
-
-
-@known.probe()
-def fair_nobody_waits(program):
-    return played(
-        program, ("come", "ann", 6), IN, ("read", 0, 6), ("finish", 0), *[("come", "bob", 2)] * 2, ("come", "ann", 2),
-        IN, IN, IN,
-    )  # fmt: skip
-
-
-@known.probe()
-def fair_last_has_had_more_since(program):
-    """Ann leaves with 4 tokens, has 8 when nobody waits, and Bob is new."""
-    return played(
-        program, ANN, IN, ("read", 0, 4), ("finish", 0), ANN, IN, ("read", 1, 4), ("finish", 1), BOB, ANN, IN, IN
-    )  # fmt: skip
-
-
-@known.probe()
-def fair_last_of_two(program):
-    return played(
-        program, ("come", "ann", 9), ("come", "bob", 3), IN, IN, ("read", 0, 9), ("read", 1, 3), ("finish", 0),
-        ("finish", 1), *[("come", "cleo", 2)] * 3, ("come", "bob", 1), ("come", "ann", 1), *[IN] * 5,
-    )  # fmt: skip
-
-
-@known.probe()
-def fair_put_back_poor(program):
-    return played(
-        program, *[("come", "ann", 9)] * 2, ("come", "bob", 2), IN, IN, ("read", 0, 9), ("read", 2, 1), ("put back", 2),
-        ("come", "bob", 2), IN, IN, IN,
-    )  # fmt: skip
-
-
-@known.probe()
-def fair_somebody_long_ago(program):
-    """Cleo has had a token and is gone; Ann has had many, and waits; Bob is new."""
-    return played(
-        program, ("come", "cleo", 1), IN, ("read", 0, 1), ("finish", 0), *[("come", "ann", 8)] * 3, IN, ("read", 1, 8),
-        ("finish", 1), *[("come", "bob", 3)] * 4, *[IN] * 6,
-    )  # fmt: skip
-
-
-@known.probe()
-def fair_back_with_less(program):
-    """Bob has had two tokens and comes back when Ann, of whom something waits, has had more."""
-    return played(
-        program, ("come", "bob", 2), IN, ("read", 0, 2), ("finish", 0), *[("come", "ann", 8)] * 2, IN, ("read", 1, 8),
-        ("finish", 1), *[("come", "bob", 3)] * 3, *[IN] * 4,
-    )  # fmt: skip
-
-
-@known.probe()
-def fair_back_to_an_empty_queue(program):
-    """Bob is new when nobody waits; Cleo has had little, and Ann was the last to leave."""
-    return played(
-        program, ("come", "cleo", 1), IN, ("read", 0, 1), ("finish", 0), ("come", "ann", 8), IN, ("read", 1, 8),
-        ("finish", 1), ("come", "bob", 3), ("come", "ann", 2), IN, IN,
-    )  # fmt: skip
-
-
-known.probe_table(
-    greedy=lambda program: played(program, *[ANN] * 6, BOB, *[IN] * 8),
-    one_user=lambda program: played(program, *[ANN] * 3, *[IN] * 3),
-    ties=lambda program: played(program, BOB, ANN, BOB, IN, IN, IN),
-    claims=lambda program: played(program, *[("come", "ann", 5)] * 3, *[("come", "bob", 2)] * 4, *[IN] * 7),
-    half_read=lambda program: played(
-        program, *[("come", "ann", 8)] * 2, *[("come", "bob", 3)] * 4, IN, ("read", 0, 4), *[IN] * 5
+SCRIPTS = {
+    "long_and_short": (
+        "ann 8 x3, bob 2 x6, in, read 0 8, finish 0, in, read 3 2, finish 3, in, read 4 2, read 4 1, finish 4, in, "
+        "read 5 2, finish 5, in x3"
     ),
-    finished=lambda program: played(
-        program, *[("come", "ann", 8)] * 2, *[("come", "bob", 2)] * 2, IN, ("read", 0, 1), ("finish", 0), IN, IN, IN
-    ),
-    new_user=lambda program: played(
-        program, *[ANN] * 4, IN, ("read", 0, 4), ("finish", 0), *[("come", "bob", 3)] * 3, *[IN] * 6
-    ),
-    put_back=lambda program: played(program, *[ANN] * 3, IN, ("read", 0, 4), ("put back", 0), IN, IN, IN),
-    put_back_unread=lambda program: played(program, *[ANN] * 2, *[BOB] * 2, IN, ("put back", 0), *[IN] * 4),
-    put_back_last=lambda program: played(program, ANN, BOB, BOB, IN, ("read", 0, 2), ("put back", 0), IN, IN, IN),
-    cancelled=lambda program: played(program, *[ANN] * 3, ("cancel", 1), *[IN] * 3),
-    cancelled_unread=lambda program: played(
-        program, *[("come", "ann", 9)] * 2, *[("come", "bob", 2)] * 2, ("cancel", 0), *[IN] * 3
-    ),
-    new_while_one_is_let_in=lambda program: played(
-        program, *[("come", "ann", 8)] * 3, IN, *[("come", "bob", 3)] * 4, *[IN] * 6
-    ),
+    "three_users": "ann 9 x2, bob 4 x3, in x2, read 0 9, read 2 4, finish 0, finish 2, cleo 2 x5, in x8",
+    "back_with_more": "ann 9, bob 2, in x2, read 0 9, read 1 2, finish 0, finish 1, bob 2 x3, ann 2, in x4",
+    "nobody_waits": "ann 6, in, read 0 6, finish 0, bob 2 x2, ann 2, in x3",
+    # Ann leaves with 4 tokens, has 8 when nobody waits, and Bob is new.
+    "last_has_had_more_since": "ann 4, in, read 0 4, finish 0, ann 4, in, read 1 4, finish 1, bob 4, ann 4, in x2",
+    "last_of_two": "ann 9, bob 3, in x2, read 0 9, read 1 3, finish 0, finish 1, cleo 2 x3, bob 1, ann 1, in x5",
+    "put_back_poor": "ann 9 x2, bob 2, in x2, read 0 9, read 2 1, put back 2, bob 2, in x3",
+    # Cleo has had a token and is gone; Ann has had many, and waits; Bob is new.
+    "somebody_long_ago": "cleo 1, in, read 0 1, finish 0, ann 8 x3, in, read 1 8, finish 1, bob 3 x4, in x6",
+    # Bob has had two tokens and comes back when Ann, of whom something waits, has had more.
+    "back_with_less": "bob 2, in, read 0 2, finish 0, ann 8 x2, in, read 1 8, finish 1, bob 3 x3, in x4",
+    # Bob is new when nobody waits; Cleo has had little, and Ann was the last to leave.
+    "back_to_an_empty_queue": "cleo 1, in, read 0 1, finish 0, ann 8, in, read 1 8, finish 1, bob 3, ann 2, in x2",
+    "greedy": "ann 4 x6, bob 4, in x8",
+    "one_user": "ann 4 x3, in x3",
+    "ties": "bob 4, ann 4, bob 4, in x3",
+    "claims": "ann 5 x3, bob 2 x4, in x7",
+    "half_read": "ann 8 x2, bob 3 x4, in, read 0 4, in x5",
+    "finished": "ann 8 x2, bob 2 x2, in, read 0 1, finish 0, in x3",
+    "new_user": "ann 4 x4, in, read 0 4, finish 0, bob 3 x3, in x6",
+    "put_back": "ann 4 x3, in, read 0 4, put back 0, in x3",
+    "put_back_unread": "ann 4 x2, bob 4 x2, in, put back 0, in x4",
+    "put_back_last": "ann 4, bob 4 x2, in, read 0 2, put back 0, in x3",
+    "cancelled": "ann 4 x3, cancel 1, in x3",
+    "cancelled_unread": "ann 9 x2, bob 2 x2, cancel 0, in x3",
+    "new_while_one_is_let_in": "ann 8 x3, in, bob 3 x4, in x6",
     # Ann's first has read its prompt and written a token: that is still to be read, and claimed.
-    written_and_unread=lambda program: played(program, ANN, ANN, IN, ("read", 0, 4), BOB, IN, IN),
-)
+    "written_and_unread": "ann 4 x2, in, read 0 4, bob 4, in x2",
+}
+known.probe_table(**{name: partial(played, script=script) for name, script in SCRIPTS.items()})
 
 
 @known.probe()
