@@ -1,5 +1,6 @@
 """Known programs of task 3.5.3, the memory that remembers."""
 
+import re
 from types import SimpleNamespace
 
 import mlx.core as mx
@@ -14,11 +15,11 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("3.5.3")
 
 
-def played(program, *moves, page=2, pages=20):
+def played(program, script, page=2, pages=20):
     """What comes of requests that begin with a text, "+", read so many tokens and gain new ones, "r", or are only given
-    room for them, "w", and end, "-", or are put back, "~"."""
+    room for them, "w", and end, "-", or are put back, "~"; with "=", one begins, reads all, gains 9 and ends."""
     memory, requests, found = program(SimpleNamespace(page=page, pages=pages)), {}, []
-    for move in moves:
+    for move in re.sub(r"=:(\w):(\d+)", r"+:\1:\2 r:\1:0:9 -:\1", script).split():
         what, name, *more = move.split(":")
         if what == "+":
             if more:
@@ -31,12 +32,12 @@ def played(program, *moves, page=2, pages=20):
                 found.append(request.read)
                 request.read = 0
         elif what == "r":
-            count = int(more[0]) or request_of(requests, name).unread
+            count = int(more[0]) or requests[name].unread
             came = memory.reserve(requests[name], count)
             found += [-2, came]
             if came:
                 requests[name].read += count
-                requests[name].output += [*map(int, more[1])] if len(more) > 1 else []
+                requests[name].output += map(int, "".join(more[1:]))
         elif what == "w":
             found += [-2, memory.reserve(requests[name], int(more[0]))]
         else:
@@ -51,39 +52,6 @@ def played(program, *moves, page=2, pages=20):
     return mx.array([*found, -5, rate, *sorted(tree), -6, *(pool.holders(page) for page in range(pages))])
 
 
-def request_of(requests, name):
-    return requests[name]
-
-
-def served(name, text):
-    """A request that is alone."""
-    return f"+:{name}:{text}", f"r:{name}:0:9", f"-:{name}"
-
-
-@known.probe()
-def prefix_evicts_for_writing(program):
-    moves = [f"r:b:0:{new}" for new in range(1, 8)]
-    return played(program, *served("a", "123456"), "+:b:654", *moves, "-:b", pages=5)
-
-
-@known.probe()
-def prefix_refused(program):
-    moves = ["+:b:1234567", "r:b:0:8", "+:c:1234567890", "+:c", "-:b", "+:c", "r:c:0"]
-    return played(program, *served("a", "1234"), *moves, pages=6)
-
-
-@known.probe()
-def prefix_put_back(program):
-    moves = ["+:a:1234", "+:b:567", "r:a:0:5", "r:b:0:8", "r:b:0:9", "r:b:0:1", "r:b:0:2", "r:a:0:6", "r:a:0:7"]
-    return played(program, *moves, "~:b", "r:a:0:7", "+:b", "-:a", "+:b", "r:b:0:3", pages=6)
-
-
-@known.probe()
-def prefix_found_to_its_end(program):
-    moves = ["+:c:1234", "~:c", "+:d:33333333", "~:d", "+:e:12345"]
-    return played(program, *served("a", "1234"), *served("b", "78"), *moves, pages=6)
-
-
 @known.probe()
 def prefix_of_nothing(program):
     memory = program(SimpleNamespace(page=2, pages=4))
@@ -91,36 +59,32 @@ def prefix_of_nothing(program):
 
 
 known.probe_table(
-    again=lambda program: played(program, *served("a", "12345"), *served("b", "12345")),
-    of_whole_pages=lambda program: played(
-        program, *served("a", "123456"), *served("b", "123456"), *served("c", "1234")
+    evicts_for_writing=lambda program: played(
+        program, "=:a:123456 +:b:654 r:b:0:1 r:b:0:2 r:b:0:3 r:b:0:4 r:b:0:5 r:b:0:6 r:b:0:7 -:b", pages=5
     ),
-    alike=lambda program: played(program, *served("a", "123456"), *served("b", "123999"), *served("c", "912345")),
-    second_turn=lambda program: played(
-        program, "+:a:123", "r:a:0:4", "r:a:0:5", "r:a:0:6", "-:a", *served("b", "12345678")
+    refused=lambda program: played(program, "=:a:1234 +:b:1234567 r:b:0:8 +:c:1234567890 +:c -:b +:c r:c:0", pages=6),
+    put_back=lambda program: played(
+        program,
+        "+:a:1234 +:b:567 r:a:0:5 r:b:0:8 r:b:0:9 r:b:0:1 r:b:0:2 r:a:0:6 r:a:0:7 ~:b r:a:0:7 +:b -:a +:b r:b:0:3",
+        pages=6,
     ),
-    of_one_that_runs=lambda program: played(
-        program, "+:a:12345", "r:a:3", "+:b:12345", "r:a:0:6", "+:c:12345", "-:b", "-:a"
+    found_to_its_end=lambda program: played(
+        program, "=:a:1234 =:b:78 +:c:1234 ~:c +:d:33333333 ~:d +:e:12345", pages=6
     ),
-    unread=lambda program: played(program, "+:a:12345", "+:b:12345", "-:a", "+:c:12345", "r:c:3", "-:c", "+:d:12345"),
-    two_at_once=lambda program: played(
-        program, "+:a:12345", "+:b:12345", "r:a:0:6", "r:b:0:7", "+:c:9", "r:a:0:8", "-:a", "-:c", "-:b"
-    ),
-    two_who_end=lambda program: played(
-        program, "+:a:12345", "+:b:12345", "r:a:0:6", "r:b:0:7", "-:a", "-:b", "+:c:12345"
-    ),
-    evicts_at_the_beginning=lambda program: played(
-        program, *served("a", "123456"), *served("b", "654321"), *served("c", "3333"), *served("d", "123"), pages=6
-    ),
-    finds_what_is_old=lambda program: played(
-        program, *served("a", "123456"), *served("b", "654321"), *served("c", "123456789"), pages=6
-    ),
-    needs_less_room=lambda program: played(program, "+:a:1234567890", "r:a:0:1", "+:b:12345678901", "r:b:0:3", pages=7),
-    room_for_who_is_here=lambda program: played(program, "+:a:123", "r:a:0:4", "+:b:567", "+:c:56", pages=4),
-    room_for_a_draft=lambda program: played(
-        program, *served("a", "123456"), "+:b:654", "r:b:0:7", "w:b:3", "w:b:1", pages=5
-    ),
-    of_single_tokens=lambda program: played(program, *served("a", "123"), *served("b", "1239"), page=1),
+    again=lambda program: played(program, "=:a:12345 =:b:12345"),
+    of_whole_pages=lambda program: played(program, "=:a:123456 =:b:123456 =:c:1234"),
+    alike=lambda program: played(program, "=:a:123456 =:b:123999 =:c:912345"),
+    second_turn=lambda program: played(program, "+:a:123 r:a:0:4 r:a:0:5 r:a:0:6 -:a =:b:12345678"),
+    of_one_that_runs=lambda program: played(program, "+:a:12345 r:a:3 +:b:12345 r:a:0:6 +:c:12345 -:b -:a"),
+    unread=lambda program: played(program, "+:a:12345 +:b:12345 -:a +:c:12345 r:c:3 -:c +:d:12345"),
+    two_at_once=lambda program: played(program, "+:a:12345 +:b:12345 r:a:0:6 r:b:0:7 +:c:9 r:a:0:8 -:a -:c -:b"),
+    two_who_end=lambda program: played(program, "+:a:12345 +:b:12345 r:a:0:6 r:b:0:7 -:a -:b +:c:12345"),
+    evicts_at_the_beginning=lambda program: played(program, "=:a:123456 =:b:654321 =:c:3333 =:d:123", pages=6),
+    finds_what_is_old=lambda program: played(program, "=:a:123456 =:b:654321 =:c:123456789", pages=6),
+    needs_less_room=lambda program: played(program, "+:a:1234567890 r:a:0:1 +:b:12345678901 r:b:0:3", pages=7),
+    room_for_who_is_here=lambda program: played(program, "+:a:123 r:a:0:4 +:b:567 +:c:56", pages=4),
+    room_for_a_draft=lambda program: played(program, "=:a:123456 +:b:654 r:b:0:7 w:b:3 w:b:1", pages=5),
+    of_single_tokens=lambda program: played(program, "=:a:123 =:b:1239", page=1),
 )
 
 
