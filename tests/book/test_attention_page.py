@@ -13,6 +13,7 @@ from tiny_llm_course.engine.attending import Looks
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Request
 
+pytestmark = pytest.mark.of_the_course
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 TOKENS = ("That", " is", " a", " blue", " dog")
 

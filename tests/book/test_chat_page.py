@@ -13,6 +13,7 @@ from tiny_llm_course.testkit.servers import running_server
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Route
 
+pytestmark = pytest.mark.of_the_course
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 SERVE = [sys.executable, "-m", "tiny_llm_course", "serve", "--solution", "--memory", "8", "--port", "{port}"]
 WILD = "<img src=x onerror=alert(1)> **blue** `a < b` [a link](javascript:alert(1)) [here](https://example.org/)"

@@ -15,6 +15,7 @@ from tiny_llm_course.paths import ROOT
 from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.embedded import embedded_checkpoint
 
+pytestmark = pytest.mark.of_the_course
 mx.set_default_device(mx.cpu)
 load_solution()
 

@@ -15,7 +15,6 @@ from tiny_llm_course.paths import BOOK
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 SUMMARY = (BOOK / "src" / "SUMMARY.md").read_text(encoding="utf-8")
 PAGES = [name.removesuffix(".md") for name in re.findall(r"\]\(([\w/.-]+\.md)\)", SUMMARY)]
-THEMES = ["light", "navy"]
 RULES, COLOURS = "rules: { 'target-size': { enabled: true } }", "runOnly: ['color-contrast']"
 WIDGETS = {file.stem for file in (BOOK / "src" / "widgets").glob("*.js")} - {"common"}
 UNFOLD = "document.querySelectorAll('main details').forEach((details) => { details.open = true; })"
@@ -23,23 +22,64 @@ UNFOLD = "document.querySelectorAll('main details').forEach((details) => { detai
 every_page = pytest.mark.parametrize("name", PAGES)
 LIGHT = 400 * 1024  # bytes that a reader waits for at most
 
-both_themes = pytest.mark.parametrize("theme", THEMES)
 on_a_phone = pytest.mark.parametrize("width", [375])
 
 
-@both_themes
 @every_page
-def test_a_page_can_be_read(page, name, theme):
+def test_a_page_is_light_and_can_be_printed_and_read(page, name):
+    answers = []
+    page.on("requestfinished", lambda request: answers.append(request.response()))
+    page.goto(f"{name}.html")
+    is_light(page, answers)
+    in_theme(page, "navy")
+    page.emulate_media(media="print")
+    can_be_printed(page)
+    page.emulate_media(media="screen")
+    page.evaluate(UNFOLD)
+    page.evaluate(AXE)
+    can_be_read(page, COLOURS)
+    in_theme(page, "light")
+    can_be_read(page, RULES)
+
+
+def in_theme(page, theme):
+    """As a reader chooses it, in the menu of the page."""
+    page.evaluate(f"document.getElementById('mdbook-theme-{theme}').click()")
+    assert theme in page.locator("html").get_attribute("class").split()
+
+
+def is_light(page, answers):
+    """All that it asks for before the reader does anything, as a server sends it; of widgets, only its own."""
+    page.evaluate("document.fonts.ready.then(() => true)")
+    sizes = {answer.url: min(len(answer.body()), len(gzip.compress(answer.body()))) for answer in answers}
+    assert sum(sizes.values()) <= LIGHT, sizes
+    own = set(page.evaluate("[...document.querySelectorAll('main *')].map((part) => part.localName)"))
+    widgets = {Path(url).stem for url in sizes if "/widgets/" in url}
+    assert widgets == ({*own} & WIDGETS) | ({"common"} if own & WIDGETS else set())
+
+
+def can_be_printed(page):
+    """Dark on white paper, even from a dark theme, with the text and without what is there to be clicked."""
+    assert page.locator("main h1").first.is_visible()
+    assert not page.locator("#mdbook-sidebar").is_visible()
+    assert not page.locator("nav.nav-wrapper").first.is_visible()
+    every = "[...document.querySelectorAll('main :is(h1, h2, p, li, td, a, code, code span)')]"
+    colours = page.evaluate(f"[...new Set({every}.map((part) => getComputedStyle(part).color))]")
+    pale = [colour for colour in colours if sum(map(int, re.findall(r"\d+", colour)[:3])) > 450]
+    assert colours
+    assert not pale
+    # Hints and answers stand open: what was folded has its place on the paper.
+    folded = "[...document.querySelectorAll('main details:not([open]) > :not(summary)')]"
+    assert not page.evaluate(f"{folded}.filter((part) => !part.checkVisibility() || !part.offsetHeight).length")
+    assert page.pdf().startswith(b"%PDF")
+
+
+def can_be_read(page, options):
     """By whoever comes: axe has no objection, not to mdBook's frame either, and drawings follow the theme.
 
     They do not behind an <img>. A control or a link that stands by itself is at least 24 pixels high and wide. Another
     theme changes colours alone.
     """
-    page.goto(f"{name}.html")
-    assert theme in page.locator("html").get_attribute("class").split()
-    page.evaluate(UNFOLD)
-    page.evaluate(AXE)
-    options = RULES if theme == THEMES[0] else COLOURS
     faults = page.evaluate(f"axe.run(document, {{ resultTypes: ['violations'], {options} }}).then((r) => r.violations)")
     assert not [
         f"{fault['id']}: {node['failureSummary']} {node['html']}" for fault in faults for node in fault["nodes"]
@@ -71,40 +111,6 @@ def test_a_page_fits_a_phone(page, name, width):
     """
     page.wait_for_function(f"() => ({cut})().every((part) => part.classList.contains('more-after'))")
     assert page.evaluate(f"({cut})().every((part) => getComputedStyle(part).maskImage !== 'none')")
-
-
-@pytest.mark.parametrize("theme", ["navy"])
-@every_page
-def test_a_page_prints(page, name, theme):
-    """Dark on white paper, even from a dark theme, with the text and without what is there to be clicked."""
-    page.emulate_media(media="print")
-    page.goto(f"{name}.html")
-    assert page.locator("main h1").first.is_visible()
-    assert not page.locator("#mdbook-sidebar").is_visible()
-    assert not page.locator("nav.nav-wrapper").first.is_visible()
-    every = "[...document.querySelectorAll('main :is(h1, h2, p, li, td, a, code, code span)')]"
-    colours = page.evaluate(f"[...new Set({every}.map((part) => getComputedStyle(part).color))]")
-    pale = [colour for colour in colours if sum(map(int, re.findall(r"\d+", colour)[:3])) > 450]
-    assert colours
-    assert not pale
-    # Hints and answers stand open: what was folded has its place on the paper.
-    folded = "[...document.querySelectorAll('main details:not([open]) > :not(summary)')]"
-    assert not page.evaluate(f"{folded}.filter((part) => !part.checkVisibility() || !part.offsetHeight).length")
-    assert page.pdf().startswith(b"%PDF")
-
-
-@every_page
-def test_a_page_is_light(page, name):
-    """All that it asks for before the reader does anything, as a server sends it; of widgets, only its own."""
-    answers = []
-    page.on("requestfinished", lambda request: answers.append(request.response()))
-    page.goto(f"{name}.html")
-    page.evaluate("document.fonts.ready.then(() => true)")
-    sizes = {answer.url: min(len(answer.body()), len(gzip.compress(answer.body()))) for answer in answers}
-    assert sum(sizes.values()) <= LIGHT, sizes
-    own = set(page.evaluate("[...document.querySelectorAll('main *')].map((part) => part.localName)"))
-    widgets = {Path(url).stem for url in sizes if "/widgets/" in url}
-    assert widgets == ({*own} & WIDGETS) | ({"common"} if own & WIDGETS else set())
 
 
 def test_the_whole_book_on_one_page(page):
@@ -140,15 +146,19 @@ def test_the_search_finds_softmax(page):
     page.wait_for_url("**/week1/day1.html*")
 
 
-@pytest.mark.parametrize("theme", ["light", "rust", "coal", "navy", "ayu"])
-def test_formulas_are_set(page, theme):
+def test_formulas_are_set(page):
     """In the fonts of the book and in the colour of the text, in each theme."""
     page.goto("week1/day1.html")
     formula = page.locator(".formula .katex").first
     assert formula.is_visible()
     assert page.evaluate("document.fonts.ready.then(() => document.fonts.check('16px KaTeX_Main'))")
     colour = "(part) => getComputedStyle(part).color"
-    assert formula.evaluate(colour) == page.locator("main p").first.evaluate(colour)
+    seen = set()
+    for theme in ("light", "rust", "coal", "navy", "ayu"):
+        in_theme(page, theme)
+        seen.add(formula.evaluate(colour))
+        assert formula.evaluate(colour) == page.locator("main p").first.evaluate(colour), theme
+    assert len(seen) > 2
 
 
 @on_a_phone

@@ -17,6 +17,7 @@ from tiny_llm_course.engine.engine import load_engine
 from tiny_llm_course.paths import BOOK, TESTS
 from tiny_llm_course.programs.packages import load_solution
 
+pytestmark = pytest.mark.of_the_course
 mx.set_default_device(mx.cpu)
 load_solution()
 

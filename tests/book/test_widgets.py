@@ -11,16 +11,6 @@ from tiny_llm_course.paths import BOOK
 every_widget = pytest.mark.parametrize("name", WIDGETS)
 
 
-@every_widget
-@pytest.mark.parametrize("width", [375, 1280])
-def test_it_fits_the_page(page, name):
-    widget = Widget(page, name)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    frame = widget.element.locator(".live").bounding_box()
-    assert frame["x"] >= 0
-    assert frame["x"] + frame["width"] <= page.viewport_size["width"]
-
-
 # What stands in a widget's place in print and without JavaScript.
 STILL = ":is(.table-wrapper, figure, details)"
 # Views that show every colour a widget has.
@@ -39,25 +29,57 @@ VIEWS = {
 
 
 @every_widget
-def test_every_state_stands_out(page, name):
-    """Numbers from the shade of their cell, text and lines of a drawing from what is under them; in each theme."""
+@pytest.mark.parametrize("width", [375])
+def test_it_fits_a_phone(page, name, width):
+    fits(page, Widget(page, name))
+
+
+@every_widget
+def test_it_fits_the_page_and_paper_stands_out_and_keeps_its_keys(page, name):
     widget = Widget(page, name)
-    for view in VIEWS[name]:
+    fits(page, widget)
+    gives_way_on_paper(page, widget)
+    keeps_its_keys(page, widget)
+    stands_out(page, widget)
+
+
+def fits(page, widget):
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    frame = widget.element.locator(".live").bounding_box()
+    assert frame["x"] >= 0
+    assert frame["x"] + frame["width"] <= page.viewport_size["width"]
+
+
+def gives_way_on_paper(page, widget):
+    """Its children stand in for it."""
+    live = widget.element.locator(".live")
+    page.emulate_media(media="print")
+    assert not live.is_visible()
+    assert page.locator(f"{widget.name} > {STILL}").first.is_visible()
+    page.emulate_media(media="screen")
+    assert live.is_visible()
+
+
+def keeps_its_keys(page, widget):
+    """Each control has a name, and mdBook neither turns the page nor opens its search while one has the focus."""
+    controls = widget.element.locator("button, select, input, [tabindex='0']")
+    for control in controls.all():
+        control.focus()
+        for key in ("ArrowRight", "ArrowLeft", "s", "/", "?"):
+            page.keyboard.press(key)
+        snapshot = control.aria_snapshot()
+        assert '"' in snapshot.splitlines()[0], snapshot
+    assert page.url == widget.address
+    assert not page.locator("#mdbook-search-wrapper:not(.hidden)").count()
+
+
+def stands_out(page, widget):
+    """Numbers from the shade of their cell, text and lines of a drawing from what is under them; in each theme."""
+    for view in VIEWS[widget.name]:
         widget.change(**view)
         for theme in ("light", "rust", "coal", "navy", "ayu"):
             page.evaluate("theme => { document.documentElement.className = `js ${theme}`; }", theme)
             assert not page.evaluate(FAINT), (view, theme)
-
-
-@every_widget
-def test_its_children_stand_in_for_it_in_print(page, name):
-    widget = Widget(page, name)
-    live = widget.element.locator(".live")
-    page.emulate_media(media="print")
-    assert not live.is_visible()
-    assert page.locator(f"{name} > {STILL}").first.is_visible()
-    page.emulate_media(media="screen")
-    assert live.is_visible()
 
 
 @every_widget
@@ -69,21 +91,6 @@ def test_without_javascript_there_is_a_still(browser, book_url, name):
     assert still.is_visible()
     assert still.bounding_box()["width"] <= 375
     context.close()
-
-
-@every_widget
-def test_every_control_has_a_name_and_keeps_its_keys(page, name):
-    """mdBook neither turns the page nor opens its search while a control has the focus."""
-    widget = Widget(page, name)
-    controls = widget.element.locator("button, select, input, [tabindex='0']")
-    for control in controls.all():
-        control.focus()
-        for key in ("ArrowRight", "ArrowLeft", "s", "/", "?"):
-            page.keyboard.press(key)
-        snapshot = control.aria_snapshot()
-        assert '"' in snapshot.splitlines()[0], snapshot
-    assert page.url == widget.address
-    assert not page.locator("#mdbook-search-wrapper:not(.hidden)").count()
 
 
 def test_every_widget_is_on_a_page():
