@@ -8,7 +8,6 @@ import click
 
 from ..course.places import name_of
 from ..course.registry import UsageError, load_course, resolve
-from ..course.selection import by_day
 from ..paths import BOOK, LEARNER, ROOT, SOLUTION, make_importable
 from ..terminal.screen import say
 from .groups import Commands
@@ -131,12 +130,13 @@ def dev_transcripts(names: tuple[str, ...]) -> int:
 
 
 @dev.command("check")
-@click.argument("days", nargs=-1, metavar="[1.1]...")
+@click.argument("names", nargs=-1, metavar="[1.1]...")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole table as JSON.")
 @click.option("--fresh", is_flag=True, help="Prove again what nothing has touched since it was proven.")
-def dev_check(days: tuple[str, ...], as_json: bool, fresh: bool) -> int:
+@click.option("--again", default=0, metavar="N", help="Prove N of the kept proofs again, chosen by the commit.")
+def dev_check(names: tuple[str, ...], as_json: bool, fresh: bool, again: int) -> int:
     """Let the course prove itself: stubs fail, the solution passes, every known mistake is caught and named."""
     from ..dev import check
 
-    chosen = [task for name in days for task in resolve(load_course(), name)] or load_course().tasks()
-    return check.main([day for day, _ in by_day(chosen)], as_json, fresh)
+    chosen = [task for name in names for task in resolve(load_course(), name)]
+    return check.main(list(dict.fromkeys(chosen)) or load_course().tasks(), as_json, fresh, again)

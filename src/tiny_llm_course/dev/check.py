@@ -2,85 +2,102 @@
 
 import dataclasses
 import json
+import random
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from datetime import date
 from functools import partial
 from multiprocessing import get_context
 
-from ..course.nouns import Day
-from ..course.places import day_files, name_of, registry_path, variants_path
+from ..course.nouns import Day, Task
+from ..course.places import name_of, registry_path, variants_path
 from ..course.registry import load_course
 from ..course.requirements import in_words, missing
-from ..paths import LEARNER, SOLUTION
+from ..course.selection import by_day
+from ..doctor.git import ask_git
+from ..paths import LEARNER, SOLUTION, TESTS
 from ..source.languages import language_of_target
 from ..source.package import differences
 from ..terminal.screen import say
 from . import kept, lacking, transcripts
 from .book import current
-from .planted import Claims, claims_of
-from .proof import Proof, prove_day
+from .planted import Claims
+from .proof import Proof, Proven, prove
+from .reached import files_of, left_out
 from .refresh import scenarios_of
 
 LEAST_WRONG, LEAST_ACCEPTED, HINTS = 4, 1, 3
 
 
-def main(days: Sequence[Day], as_json: bool, fresh: bool = False) -> int:
-    """Check some days; print the problems and one line of counts, or the table; exit code 1 if there is a problem.
+def main(tasks: Sequence[Task], as_json: bool, fresh: bool = False, again: int = 0) -> int:
+    """Check some tasks; print the problems and one line of counts, or the table; exit code 1 if there is a problem.
 
-    Days whose proof is kept are not proven again, unless all is to be `fresh`.
+    Args:
+        tasks: of their days, everything else is checked too.
+        as_json: whether to print the table.
+        fresh: whether to prove also the tasks whose proof is kept.
+        again: so many of these, chosen by the commit, are proven again, and must come out as before.
     """
     started = time.monotonic()
+    found = {} if fresh else kept.look_up(tasks)
+    chosen = random.Random(ask_git("rev-parse", "HEAD").stdout).sample(list(found), min(again, len(found)))
+    to_prove = [task for task in tasks if task not in found or task in chosen]
     problems: list[str] = []
-    proofs: list[Proof] = []
-    claims: list[Claims] = []
-    # Each day in a process of its own: they share nothing, and there is more than one core. The longest first, so that
-    # none is left over at the end.
-    kept_ones = {} if fresh else {day: proven for day in days if (proven := kept.look_up(day))}
+    new: dict[Task, Proven] = {}
+    to_keep: list[Task] = []
+    # Each day in a process of its own, which imports nothing but what proves: days share nothing, and there is more
+    # than one core. The longest first, so that none is left over at the end.
+    days = by_day(tasks)
+    provable = {day: [] if lacking.for_the_proof(day) else [t for t in its if t in to_prove] for day, its in days}
     with ProcessPoolExecutor(mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        longest_first = sorted(days, key=_size, reverse=True)
-        checked = {day: pool.submit(_check_day, day, kept_ones.get(day)) for day in longest_first}
-        generated = _stub_problems() + _listing_problems(days, fresh)
-        for day in days:
-            found, its_proofs, its_claims = checked[day].result()
-            proofs += its_proofs
-            claims += its_claims
-            problems += found
-    problems += generated
-    _add_missing(proofs)
-    problems += [f"{proof.task}: {problem}" for proof in proofs for problem in proof.problems]
-    for of in claims:
-        file = name_of(variants_path(load_course().task(of.task)))
-        problems += [f"{of.task}: {problem} ({file})" for problem in of.problems]
+        longest_first = sorted(
+            (day for day in provable if provable[day]), key=lambda d: _size(provable[d]), reverse=True
+        )
+        proving = {day: pool.submit(prove, provable[day]) for day in longest_first}
+        problems += _stub_problems() + _listing_problems([day for day, _ in days], fresh)
+        for day, _ in days:
+            problems += [*lacking.for_the_proof(day), *lacking.for_the_book(day), *_transcript_problems(day)]
+        for day in (day for day, _ in days if day in proving):
+            proven, others, opened = proving[day].result()
+            uncovered = left_out(opened, provable[day])
+            others += [f"the proof opens {name_of(file)}, which its key leaves out" for file in uncovered]
+            problems += [f"{day.name}: {problem}" for problem in others]
+            new |= {task: proven[task.id] for task in provable[day]}
+            to_keep += [task for task in provable[day] if not others and task not in chosen]
+    problems += [
+        f"{task.id}: proven again, it comes out otherwise than on {found[task].on} ({name_of(kept.path(task.week))})"
+        for task in chosen
+        if task in new and new[task] != found[task].proven
+    ]
+    kept.keep({task: new[task] for task in to_keep}, date.today().isoformat())
+    proven_tasks = [
+        each for task in tasks if (each := new.get(task) or (found[task].proven if task in found else None))
+    ]
+    for each in proven_tasks:
+        problems += [f"{each.proof.task}: {problem}" for problem in [*each.problems, *_missing_of(each.proof)]]
+    proofs, claims = [each.proof for each in proven_tasks], [each.claims for each in proven_tasks]
     if as_json:
-        tasks = [dataclasses.asdict(proof) for proof in proofs]
-        print(json.dumps({"problems": problems, **_figures(proofs, claims), "tasks": tasks}, indent=1))
+        table = [dataclasses.asdict(proof) for proof in proofs]
+        print(json.dumps({"problems": problems, **_figures(proofs, claims), "tasks": table}, indent=1))
         return bool(problems)
     for problem in problems:
         say(problem, colour="red")
     say(_summary(proofs, claims, problems))
-    again = f"; {len(kept_ones)} of {len(days)} days as proven before (--fresh proves them again)" if kept_ones else ""
-    say(f"({time.monotonic() - started:.0f} s{again})")
+    say(f"({time.monotonic() - started:.0f} s; {_origin([found[t].on for t in found if t not in chosen], len(new))})")
     return bool(problems)
 
 
-def _check_day(day: Day, proven: kept.Proven | None) -> tuple[list[str], list[Proof], list[Claims]]:
-    """A day's problems, the proofs of its tasks, and what the diagnosis claims of them; the latter may be kept."""
-    stops = lacking.for_the_proof(day)
-    problems = [*stops, *lacking.for_the_book(day), *_transcript_problems(day)]
-    if stops:
-        return problems, [], []
-    if proven is None:
-        prover = prove_day(day)
-        problems += [f"{day.name}: {orphan}" for orphan in prover.orphans]
-        proven = list(prover.proofs.values()), claims_of(day, prover.variants)
-        if not prover.orphans:
-            kept.keep(day, proven)
-    return problems, *proven
+def _origin(days: Sequence[str], now: int) -> str:
+    """Return where the proofs come from: `118 of 120 tasks as proven on 2026-12-02, 2 proven now`."""
+    if not days:
+        return f"{now} proven now"
+    when = f"on {days[0]}" if len(set(days)) == 1 else f"from {min(days)} to {max(days)}"
+    return f"{len(days)} of {len(days) + now} tasks as proven {when}, {now} proven now"
 
 
-def _size(day: Day) -> int:
-    return sum(file.stat().st_size for file in day_files(day) if file.is_file())
+def _size(tasks: Sequence[Task]) -> int:
+    return sum(file.stat().st_size for task in tasks for file in files_of(task) if file.is_relative_to(TESTS))
 
 
 def total(found: Sequence[Proof | Claims], key: str) -> int:
@@ -164,19 +181,19 @@ def _transcript_problems(day: Day) -> list[str]:
     return [f"{day.name}: {line}" for scenario in scenarios_of(day) for line in transcripts.differences(scenario)]
 
 
-def _add_missing(proofs: list[Proof]) -> None:
-    """What every task must have."""
-    for proof in proofs:
-        task = load_course().task(proof.task)
-        programs, registry = name_of(variants_path(task)), name_of(registry_path(task.week))
-        for number, least, what in (
-            (proof.wrong, LEAST_WRONG, "wrong"),
-            (proof.accepted, LEAST_ACCEPTED, "accepted"),
-        ):
-            if number < least and not missing(task.requires):
-                several = "program" + "s" * (number != 1)
-                proof.problems.append(f"{number} {what} {several}, at least {least} are needed ({programs})")
-        if len(task.hints) != HINTS or not all(task.hints):
-            proof.problems.append(f"{len(task.hints)} hints, {HINTS} are needed ({registry})")
-        if task.minutes < 1 or not 1 <= task.difficulty <= 5:
-            proof.problems.append(f"minutes must be at least 1, and the difficulty 1 to 5 ({registry})")
+def _missing_of(proof: Proof) -> list[str]:
+    """Return what a task lacks that every task must have."""
+    task, found = load_course().task(proof.task), []
+    programs, registry = name_of(variants_path(task)), name_of(registry_path(task.week))
+    for number, least, what in (
+        (proof.wrong, LEAST_WRONG, "wrong"),
+        (proof.accepted, LEAST_ACCEPTED, "accepted"),
+    ):
+        if number < least and not missing(task.requires):
+            several = "program" + "s" * (number != 1)
+            found.append(f"{number} {what} {several}, at least {least} are needed ({programs})")
+    if len(task.hints) != HINTS or not all(task.hints):
+        found.append(f"{len(task.hints)} hints, {HINTS} are needed ({registry})")
+    if task.minutes < 1 or not 1 <= task.difficulty <= 5:
+        found.append(f"minutes must be at least 1, and the difficulty 1 to 5 ({registry})")
+    return found

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import mlx.core as mx
 
-from ..course.nouns import Day, Task
+from ..course.nouns import Task
 from ..course.registry import load_course
 from ..course.requirements import missing
 from ..paths import SOLUTION
@@ -55,12 +55,12 @@ class Claims:
 
 
 class Planter:
-    """Plants faults for the tasks of a day, in this process, whose `tiny_llm` is the solution.
+    """Plants faults for some tasks, in this process, whose `tiny_llm` is the solution.
 
     A task's own mistakes are made of `tiny_llm`, so that they suffer from the faults; before any is planted.
     """
 
-    def __init__(self, day: Day, variants: Mapping[str, Variants]) -> None:
+    def __init__(self, variants: Mapping[str, Variants]) -> None:
         course = load_course()
         self._variants = variants
         self._own = {task: made(load_variants(course.task(task), "tiny_llm").wrong_programs) for task in variants}
@@ -167,12 +167,12 @@ def spread(items: Sequence[T], number: int = MOST) -> list[T]:
     return [items[i * len(items) // number] for i in range(number)]
 
 
-def claims_of(day: Day, variants: Mapping[str, Variants]) -> list[Claims]:
-    """The claims of those of a day's tasks that have variants here, whose `tiny_llm` is the solution."""
+def claims_of(tasks: Sequence[Task], variants: Mapping[str, Variants]) -> dict[str, Claims]:
+    """Return the claims for those of some tasks that have variants here, whose `tiny_llm` is the solution."""
     mx.set_default_device(mx.cpu)
     sys.path.insert(0, str(SOLUTION.parent))
-    planter = Planter(day, variants)
-    return [planter.claims(task) for task in day.tasks if task.id in variants]
+    planter = Planter(variants)
+    return {task.id: planter.claims(task) for task in tasks if task.id in variants}
 
 
 def _said(said: Diagnosis) -> str:

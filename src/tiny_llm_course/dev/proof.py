@@ -7,15 +7,19 @@ own protocol runs the same collected tests on each.
 import dataclasses
 import time
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 
 import mlx.core as mx
 import pytest
 
-from ..course.nouns import Day, Task
+from ..course.nouns import Task
 from ..course.places import name_of, registry_path, tests_path, tests_paths, variants_path
+from ..course.registry import load_course
 from ..course.requirements import missing
 from ..grading.build import build_for
-from ..grading.plugin import ABSENT, TASK, TRAPS, required, run_again
+from ..grading.guard import Guard
+from ..grading.plugin import ABSENT, GUARD, TASK, TRAPS, required, run_again
 from ..paths import LEARNER, SOLUTION
 from ..programs import kernels
 from ..programs.packages import SOLUTION_NAME, installed, load_package, program
@@ -23,10 +27,12 @@ from ..source.changed import DoesNotApply
 from ..testkit.naming import mistakes
 from ..testkit.remembered import remembering
 from ..testkit.variants import Variants, load_variants
-from .planted import made
+from .opened import opened
+from .planted import Claims, claims_of, made
 
 STUB_NAME = "tiny_llm_stub"
-SECONDS = pytest.StashKey[float]()  # that a test takes on the solution
+SECONDS = pytest.StashKey[float]()  # of computing that a test takes on the solution
+MOST_SECONDS = 2.0
 
 
 @dataclasses.dataclass
@@ -51,24 +57,37 @@ class Proof:
     problems: list[str] = dataclasses.field(default_factory=list)
 
 
+@dataclasses.dataclass
+class Proven:
+    """What was found about one task: by its own tests, and by the diagnosis of planted faults."""
+
+    proof: Proof
+    claims: Claims
+
+    @property
+    def problems(self) -> list[str]:
+        """The problems of both."""
+        return [*self.proof.problems, *(f"{each} ({_programs(self.proof.task)})" for each in self.claims.problems)]
+
+
 class Prover:
     """A pytest plugin that replaces the loop over the tests."""
 
-    def __init__(self, day: Day) -> None:
-        self.proofs = {task.id: Proof(task.id) for task in day.tasks}
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self.proofs = {task.id: Proof(task.id) for task in tasks}
         self.orphans: list[str] = []
-        self._day = day
-        self.variants = {task.id: load_variants(task) for task in day.tasks if not missing(task.requires)}
-        self._items: dict[str, list[pytest.Function]] = {task.id: [] for task in day.tasks}
+        self._tasks = tasks
+        self.variants = {task.id: load_variants(task) for task in tasks if not missing(task.requires)}
+        self._items: dict[str, list[pytest.Function]] = {task.id: [] for task in tasks}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Prove each task of the day."""
-        for task in self._day.tasks:
+        """Prove each of the tasks."""
+        for task in self._tasks:
             session.config.stash[TRAPS].guard(variants_path(task))
         for item in session.items:
             assert isinstance(item, pytest.Function)
             if TASK in item.stash:
-                self._items[item.stash[TASK].id].append(item)
+                self._items.get(item.stash[TASK].id, []).append(item)
             else:
                 self.orphans.append(f"{item.name} grades no task ({name_of(item.path)})")
         kernels.prepare(
@@ -76,9 +95,14 @@ class Prover:
             for known in self.variants.values()
             for variant in made([*known.wrong_programs, *known.accepted_programs, *known.ways])
         )
-        for task in self._day.tasks:
+        # No known program replaces what the tests rely on. To look after each check takes a sixth of a proof: once is
+        # enough.
+        guard, session.config.stash[GUARD] = session.config.stash[GUARD], Guard()
+        for task in self._tasks:
             with remembering():
                 self._prove(task, self.proofs[task.id], self._items[task.id])
+        if replaced := guard.restore():
+            self.orphans.append(f"a known program replaces {replaced}, which the tests rely on")
         return True
 
     @pytest.hookimpl(tryfirst=True)
@@ -109,6 +133,9 @@ class Prover:
             if not run_again(item):
                 unsolved.append(item.name)
             item.stash[SECONDS] = time.process_time() - started
+            if item.stash[SECONDS] > MOST_SECONDS:
+                slow = f"{item.stash[SECONDS]:.1f} s of computing, at most {MOST_SECONDS:.0f} are allowed"
+                proof.problems.append(f"{item.name} takes {slow} ({tests})")
         proof.pass_on_solution = len(items) - len(unsolved)
         proof.problems += [f"{name} fails on the solution (pdm run test {task.id} --solution)" for name in unsolved]
         self._prove_stub(task, proof, items)
@@ -178,15 +205,31 @@ def _size_problems(variants: Variants) -> list[str]:
     return []
 
 
-def prove_day(day: Day) -> Prover:
-    """Run the proof of a day in this process."""
-    not_built = build_for(day.tasks, [SOLUTION, LEARNER])
-    prover = Prover(day)
+def prove(tasks: Sequence[Task]) -> tuple[dict[str, Proven], list[str], set[Path]]:
+    """Prove some tasks of one day in this process.
+
+    Returns:
+        What was found by task, problems that are no task's, and the files of the checkout that were opened.
+    """
+    with opened() as files:
+        prover = _run_tests(tasks)
+        claims = claims_of(tasks, prover.variants)
+    proven = {task: Proven(proof, claims.get(task, Claims(task))) for task, proof in prover.proofs.items()}
+    return proven, prover.orphans, files
+
+
+def _run_tests(tasks: Sequence[Task]) -> Prover:
+    not_built = build_for(tasks, [SOLUTION, LEARNER])
+    prover = Prover(tasks)
     for task, finding in not_built.items():
         prover.proofs[task].problems.append(finding.headline)
-    files = map(str, tests_paths(day.tasks))
+    files = map(str, tests_paths(tasks))
     # Without the terminal plugin: what fails here fails on purpose.
     status = pytest.main([*files, "--solution", "-p", "no:terminal", "-p", "no:cacheprovider"], plugins=[prover])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        prover.orphans.append(f"its tests cannot be run (pdm run test {day.name} --solution)")
+        prover.orphans.append(f"its tests cannot be run (pdm run test {tasks[0].id} --solution)")
     return prover
+
+
+def _programs(task: str) -> str:
+    return name_of(variants_path(load_course().task(task)))

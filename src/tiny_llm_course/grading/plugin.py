@@ -74,6 +74,14 @@ def graded_package(config: pytest.Config) -> Path:
     return SOLUTION if config.getoption("--solution") else LEARNER
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out graded tests that were not asked for: pytest looks into every file beside one that is named."""
+    asked = [Path(config.invocation_params.dir, argument.partition("::")[0]) for argument in config.args]
+    if not collection_path.is_file() or not all(each.exists() for each in asked):
+        return None
+    return None if any(collection_path.is_relative_to(each) for each in asked) else True
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
     """Before a day's tests are imported: set traps and guard, then import the files that its tasks are written in."""

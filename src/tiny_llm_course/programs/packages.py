@@ -9,7 +9,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import _lru_cache_wrapper
+from functools import _lru_cache_wrapper, lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -135,8 +135,8 @@ def all_installed(replacements: Mapping[Target, Callable[..., Any]], package: st
         else:
             functions[id(original)] = original, replacement
     for module in _modules(package):
-        made_here = {id(value) for value in vars(module).values()}
         found = [(key, functions[id(value)]) for key, value in vars(module).items() if id(value) in functions]
+        made_here = {id(value) for value in vars(module).values()} if found else ()
         places += [(module, key, *both) for key, both in found if id(both[1]) not in made_here]
     for holder, key, _, replacement in places:
         setattr(holder, key, replacement)
@@ -154,13 +154,19 @@ def all_installed(replacements: Mapping[Target, Callable[..., Any]], package: st
 
 
 def _modules(package: str) -> list[ModuleType]:
-    """The modules of a package that have been imported."""
-    return [module for name, module in sys.modules.items() if name.startswith(f"{package}.")]
+    """Return the modules of a package that have been imported."""
+    return [sys.modules[name] for name in _names(package, tuple(sys.modules))]
+
+
+@lru_cache(maxsize=8)
+def _names(package: str, imported: tuple[str, ...]) -> list[str]:
+    """Return those of all imported modules' names that belong to a package: of thousands, and asked for each swap."""
+    return [name for name in imported if name.startswith(f"{package}.")]
 
 
 def _forget(package: str) -> None:
     """Empty the caches of a package: what they hold was computed by another program."""
     for module in _modules(package):
         for value in vars(module).values():
-            if isinstance(value, _lru_cache_wrapper):
+            if type(value) is _lru_cache_wrapper:
                 value.cache_clear()
