@@ -20,7 +20,7 @@ SECTIONS = {
         "test": ".test:test",
         "watch": ".watch.command:watch",
         "status": ".status:status",
-        "hint": ".hint:hint",
+        "hint": ".history:hint",
         "case": ".case:case",
         "history": ".history:history",
         "quiz": ".quiz:quiz",

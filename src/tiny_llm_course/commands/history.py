@@ -1,4 +1,4 @@
-"""`pdm run history 1.1.2`: the attempts at a task, each with its verdict and what was changed for it."""
+"""`pdm run hint 1.1.2`, the next of three hints, never unasked; `pdm run history 1.1.2`, the attempts at a task."""
 
 import click
 
@@ -6,11 +6,20 @@ from ..course.nouns import Task
 from ..course.registry import load_course
 from ..course.selection import one_task
 from ..grading.report import MARKS
-from ..learner import attempts
+from ..learner import attempts, hints, progress
 from ..learner.attempts import Attempt
 from ..terminal.screen import DIFFERENCE, say
 
 SCREEN = 16  # lines of a difference, so that an attempt takes a screen at most
+
+
+@click.command(short_help="Show the next of a task's three hints.")
+@click.argument("names", nargs=-1, metavar="1.1.2")
+def hint(names: tuple[str, ...]) -> int:
+    """Show the next of a task's three hints."""
+    task = one_task(names, "hint", lambda task: not progress.settled(task))
+    hints.show(task, hints.next_rung(task))
+    return 0
 
 
 @click.command(short_help="Show your attempts at a task, and what you changed.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Sequence
 from typing import Any
 
 WIDTH = 160  # of a learner's message or line of code; more would push the verdict off the screen
@@ -128,6 +129,11 @@ def shortened(line: str) -> str:
     """A line that fits the screen and does nothing to the terminal."""
     line = "".join(c if c.isprintable() else "?" for c in line)
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+
+
+def few(frames: Sequence[str]) -> list[str]:
+    """The outermost and innermost lines of a long way to an error."""
+    return list(frames) if len(frames) <= 4 else [*frames[:2], "...", *frames[-2:]]
 
 
 @dataclasses.dataclass(frozen=True)

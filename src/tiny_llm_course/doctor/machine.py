@@ -87,13 +87,13 @@ def packages() -> Iterator[Line]:
     # Without a condition: what every machine has.
     plain = [entry for entry in wanted if ";" not in entry]
     names = {re.split(r"[^\w.-]", entry)[0]: entry.partition("==")[2] for entry in plain}
-    missing = [name for name in names if _version(name) is None]
+    missing = [name for name in names if version_of(name) is None]
     if missing:
         yield Line("packages", f"not installed: {', '.join(missing)}.", fix="pdm install", stops=True)
     for name, exact in names.items():
-        if exact and (own := _version(name)) not in (None, exact):
+        if exact and (own := version_of(name)) not in (None, exact):
             yield Line("packages", f"{name} is {own}; the course is made for {exact}.", fix="pdm install")
-    shown = [f"{name} {_version(name)}" for name in ("mlx", "numpy", "pytest") if _version(name)]
+    shown = [f"{name} {version_of(name)}" for name in ("mlx", "numpy", "pytest") if version_of(name)]
     if shown and not missing:
         yield Line("packages", ", ".join(shown))
 
@@ -176,9 +176,10 @@ def blas_in_words(fast: str, own: str) -> str:
 
 def pytorch() -> Iterator[Line]:
     """Whether the second opinion is here; it is not imported, which would take seconds."""
-    if own := _version("torch"):
+    if own := version_of("torch"):
         yield Line("PyTorch", f"{own}: pdm run test 1.1 --oracle torch asks it")
         return
+
     from ..install_torch import pinned_version
 
     command = f"pdm run pip install torch=={pinned_version()}"
@@ -208,7 +209,8 @@ def pdm() -> Iterator[Line]:
         yield Line("pdm", (re.findall(r"\d+\.\d+\S*", done.stdout) or [done.stdout.strip()])[0])
 
 
-def _version(name: str) -> str | None:
+def version_of(name: str) -> str | None:
+    """The installed version of a package; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

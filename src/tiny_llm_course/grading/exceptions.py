@@ -15,7 +15,7 @@ from types import ModuleType
 
 from memory_watch.faults import Line
 
-from ..course.findings import WIDTH, CheckFailed, Finding, Kind, message_of, shortened
+from ..course.findings import WIDTH, CheckFailed, Finding, Kind, few, message_of, shortened
 from ..course.nouns import TASK_ID, Task
 from ..course.places import module_path
 from ..course.registry import UsageError, load_course, with_commands
@@ -230,8 +230,3 @@ def _what_failed(error: BaseException, package: Path) -> str:
     else:
         what = f"{folder} gave the engine what it cannot use: {type(error).__name__}: {first_line(error)}"
     return with_commands(what, *more)
-
-
-def few(frames: Sequence[str]) -> list[str]:
-    """The outermost and innermost lines of a long way to an error."""
-    return list(frames) if len(frames) <= 4 else [*frames[:2], "...", *frames[-2:]]

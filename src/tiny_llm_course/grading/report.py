@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
-from ..course.findings import Finding, Kind
+from ..course.findings import Finding, Kind, few
 from ..course.nouns import Day, Task
 from ..course.places import chapter
 from ..course.registry import load_course
@@ -15,7 +15,6 @@ from ..learner.board import State, next_task, standings
 from ..paths import LEARNER, ROOT
 from ..source.written import where
 from ..terminal.screen import say
-from .exceptions import few
 
 Line = partial[None]  # prints it
 MARKS = {

@@ -4,10 +4,10 @@ import dataclasses
 import hashlib
 import platform
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ...doctor.git import ask_git, steering
+from ...doctor.machine import version_of
 from ...paths import COURSE, LEARNER, REGISTRY, ROOT, TESTS, WATCHERS
 
 PACKAGES = ("tiny-llm", "mlx", "numpy", "pytest", "hypothesis")
@@ -50,7 +50,7 @@ def of(time: str) -> Provenance:
         grader,
         hashlib.sha256(together.encode()).hexdigest(),
         _commit(),
-        {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        {"python": platform.python_version(), **{name: version_of(name) or "unknown" for name in PACKAGES}},
         f"{sys.platform} {platform.machine()}",
     )
 
@@ -62,13 +62,6 @@ def _files(folder: Path) -> list[Path]:
 
 def _hashes(files: list[Path], root: Path = ROOT) -> dict[str, str]:
     return {file.relative_to(root).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _commit() -> Commit | None:

@@ -2,10 +2,10 @@
 
 import dataclasses
 
+from ...course.findings import few
 from ...course.nouns import Day, Task
 from ...course.registry import load_course
 from ...course.results import TaskResult
-from ...grading.exceptions import few
 from ...learner.attempts import Attempt
 
 # What XML 1.0 cannot hold, and what a terminal or a web page would act on.
