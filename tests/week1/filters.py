@@ -1,5 +1,7 @@
 """The filters' formulas in float64, and logits for their checks."""
 
+import math
+
 import mlx.core as mx
 import numpy as np
 from tests.week1.formulas import softmax64
@@ -19,6 +21,11 @@ def vocabularies(seed, dtype=mx.float32, rows=(SHARP, MIDDLE, FLAT)):
     generator = np.random.default_rng(seed)
     logits = [generator.permutation(np.log(row)) + shift for row, shift in zip(rows, (2, -1, 1), strict=False)]
     return mx.array(np.array(logits, np.float32)).astype(dtype)
+
+
+def log_rows(*rows, dtype=mx.float32):
+    """Logits with these probabilities; those of the second row are shifted."""
+    return mx.array([[math.log(p) - 3 * i for p in row] for i, row in enumerate(rows)]).astype(dtype)
 
 
 def penalty64(logits, tokens, penalty, *, r=exact):

@@ -168,20 +168,14 @@ known.change(
 )
 known.change(
     "list-taken-for-a-slice",
-    (
-        "offset if isinstance(offset, list) else [slice(0, length) if offset is None else offset]",
-        "[slice(0, length) if offset is None else offset]",
-    ),
+    ("rows = offset if isinstance(offset, list) else ", "rows = "),
     ("if isinstance(offset, list) and len(rows) != batch:", "if False:"),
     fact="a list of slices is read as if it were one slice",
     question="What has a slice that a list has not, and which of the two did the caller give?",
 )
 known.change(
     "list-taken-for-an-index",
-    (
-        "offset if isinstance(offset, list) else [slice(0, length) if offset is None else offset]",
-        "[slice(0, length) if offset is None else offset]",
-    ),
+    ("rows = offset if isinstance(offset, list) else ", "rows = "),
     ("if isinstance(offset, list) and len(rows) != batch:", "if False:"),
     ("for row in rows:", "for row in [] if isinstance(offset, list) else rows:"),
     fact="a list of slices is used as it is to look positions up in the tables",

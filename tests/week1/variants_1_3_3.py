@@ -256,10 +256,7 @@ known.change(
 )
 known.change(
     "mask-reshaped",
-    (
-        "mask=mask",
-        "mask=mask.reshape(len(x), self.num_heads, *mask.shape[-2:]) if isinstance(mask, mx.array) else mask",
-    ),
+    ("=mask,", "=mask.reshape(len(x), self.num_heads, *mask.shape[-2:]) if isinstance(mask, mx.array) else mask,"),
     fact="the mask is reshaped to the scores' N x H x L x L instead of being broadcast",
     question="How many numbers does a mask of L x L hold, and how many N x H x L x L?",
 )

@@ -142,10 +142,7 @@ known.change(
 )
 known.change(
     "result-in-the-weight's-dtype",
-    (
-        "(wide * scale).astype(x.dtype) * self.weight.astype(x.dtype)",
-        "(wide * scale).astype(self.weight.dtype) * self.weight",
-    ),
+    (".astype(x.dtype) * self.weight.astype(x.dtype)", ".astype(self.weight.dtype) * self.weight"),
     fact="the vectors are brought to the weight's dtype before they are multiplied by it, and stay there",
     question="x is float32 and the weight float16. Which of the two says what comes out?",
 )

@@ -124,10 +124,8 @@ known.change(
 )
 known.change(
     "silu-at-the-end",
-    (
-        "silu(linear(x, self.w_gate)) * linear(x, self.w_up), self.w_down)",
-        "linear(x, self.w_gate) * linear(x, self.w_up), silu(self.w_down))",
-    ),
+    ("silu(linear(x, self.w_gate))", "linear(x, self.w_gate)"),
+    (", self.w_down)", ", silu(self.w_down))"),
     fact="silu is taken of the weight w_down",
     question="Silu stands around one of the projections of x. Around which one?",
 )

@@ -160,10 +160,8 @@ known.change(
 )
 known.change(
     "softmax-on-the-logits",
-    (
-        "self.embedding.as_linear(x) if self.head is None else linear(x, self.head)",
-        "mx.softmax(self.embedding.as_linear(x) if self.head is None else linear(x, self.head), axis=-1)",
-    ),
+    ("return self.embedding", "return mx.softmax(self.embedding"),
+    ("linear(x, self.head)", "linear(x, self.head), axis=-1)"),
     fact="a softmax over the vocabulary is applied to the logits",
     question="Are logits probabilities?",
 )

@@ -77,14 +77,7 @@ known.change(
 )
 known.change(
     "normalised-first",
-    (
-        "ids: list[int] = []",
-        """
-        ids: list[int] = []
-        if self.normalization:
-            text = unicodedata.normalize(self.normalization, text)
-        """,
-    ),
+    ("for part in", "if self.normalization:\n    text = unicodedata.normalize(self.normalization, text)\nfor part in"),
     fact="the whole text is normalised before special tokens are looked for",
     question="A special token is found as it stands. What if it was written in another form?",
 )

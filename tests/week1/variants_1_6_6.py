@@ -164,10 +164,7 @@ known.change(
 )
 known.change(
     "all-at-once",
-    (
-        "return _continue(model, list(prompt), room, eos_ids, sampler)",
-        "return iter(list(_continue(model, list(prompt), room, eos_ids, sampler)))",
-    ),
+    ("return _continue(", "return (lambda *given: iter(list(_continue(*given))))("),
     fact="all tokens are computed before the first one is yielded",
     question="How often has the model been called when the first token comes?",
 )

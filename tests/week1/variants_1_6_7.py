@@ -93,10 +93,7 @@ known.change(
 )
 known.change(
     "all-at-once",
-    (
-        "return _stream(ids, StreamingDetokenizer(tokenizer))",
-        'return iter(["".join(_stream(ids, StreamingDetokenizer(tokenizer)))])',
-    ),
+    ("_stream(ids, StreamingDetokenizer(tokenizer))", 'iter(["".join(_stream(ids, StreamingDetokenizer(tokenizer)))])'),
     fact="the whole text comes in one piece at the end",
     question="When should the reader see the first word?",
 )

@@ -4,6 +4,7 @@ import math
 
 import mlx.core as mx
 import numpy as np
+from tests.week1.filters import log_rows
 from tiny_llm_solution.basics import softmax
 from tiny_llm_solution.sampler import keep_top_p
 
@@ -11,11 +12,6 @@ from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.7.3")
-
-
-def log_rows(*rows, dtype=mx.float32):
-    """Logits with these probabilities; those of the second row are shifted."""
-    return mx.array([[math.log(p) - 3 * i for p in row] for i, row in enumerate(rows)]).astype(dtype)
 
 
 NUCLEI = [0.10, 0.42, 0.04, 0.25, 0.17, 0.02], [0.05, 0.03, 0.70, 0.01, 0.09, 0.12]
@@ -30,20 +26,13 @@ def top_p_rows(program):
 known.probe_table(
     p_other_rows=lambda program: program(log_rows([0.13, 0.22, 0.18, 0.3, 0.1, 0.07]) + 2, 0.45),
     p_one_row=lambda program: program(log_rows(NUCLEI[0]), 0.5),
+    ends=lambda program: tuple(
+        program(mx.array([[30.0, 1.0, -2.0, -9.0], [0.5, 0.1, -0.3, -0.4]]), p) for p in (0.0, 1.0)
+    ),
+    # Which of the equal tokens are left is free.
+    ties=lambda program: mx.sum(program(mx.array([[1.0] * 4, [-2.0] * 4]), 0.5) > -mx.inf, axis=-1),
 )
 known.probe_table(mx.float16, p_half=lambda program: program(log_rows(*NUCLEI, dtype=mx.float16), 0.6))
-
-
-@known.probe()
-def top_p_ends(program):
-    logits = mx.array([[30.0, 1.0, -2.0, -9.0], [0.5, 0.1, -0.3, -0.4]])
-    return program(logits, 0.0), program(logits, 1.0)
-
-
-@known.probe()
-def top_p_ties(program):
-    result = program(mx.array([[1.0] * 4, [-2.0] * 4]), 0.5)
-    return mx.sum(result > -mx.inf, axis=-1)  # which of the equal tokens are left is free
 
 
 @known.probe(mx.float16)

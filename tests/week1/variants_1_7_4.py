@@ -3,16 +3,12 @@
 import math
 
 import mlx.core as mx
+from tests.week1.filters import log_rows
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.7.4")
-
-
-def log_rows(*rows, dtype=mx.float32):
-    """Logits with these probabilities; those of the second row are shifted."""
-    return mx.array([[math.log(p) - 3 * i for p in row] for i, row in enumerate(rows)]).astype(dtype)
 
 
 RATIOS = [0.10, 0.42, 0.04, 0.25, 0.17, 0.02], [0.03, 0.08, 0.60, 0.01, 0.18, 0.10]
@@ -24,15 +20,12 @@ def min_p_rows(program):
     return program(logits, 0.15), program(logits, 0.5), logits
 
 
-@known.probe()
-def min_p_ends(program):
-    logits = mx.array([[200.0, 1.0, -2.0, -90.0], [0.5, 0.5, -0.3, -0.4]])
-    return program(logits, 0.0), program(logits, 1.0)
-
-
 known.probe_table(
     p_positive=lambda program: program(log_rows(*RATIOS) + mx.array([[9.0], [2.0]]), 0.3),
     p_one_row=lambda program: program(log_rows(RATIOS[0]), 0.3),
+    ends=lambda program: tuple(
+        program(mx.array([[200.0, 1.0, -2.0, -90.0], [0.5, 0.5, -0.3, -0.4]]), p) for p in (0.0, 1.0)
+    ),
 )
 known.probe_table(mx.float16, p_half=lambda program: program(log_rows(*RATIOS, dtype=mx.float16), 0.15))
 

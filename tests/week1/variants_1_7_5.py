@@ -21,6 +21,10 @@ LIKELY = mx.array([[60.0, 45.0, 30.0, 0.0]] * 2)
 DRAWS = 200  # a token with probability 0.05 stays away from all of them once in 28,000 samplers
 
 
+def with_peaks(*logits):
+    return mx.concatenate([log_rows(FIVE, FIVE[::-1]), mx.array([logits])])
+
+
 def ids(sample, logits, tokens):
     return sample(logits, tokens).astype(mx.int32)
 
@@ -37,19 +41,6 @@ def occurring(program, rows, tokens=None, draws=DRAWS, **settings):
 def sampler_greedy(program):
     logits, tokens = normals(51)(4, 7), [[0, 1, 2, 3], [5, 6], [], [4, 3, 2]]
     return ids(program(temp=0), logits, tokens), ids(program(temp=0.0, repetition_penalty=4.0), logits, tokens), logits
-
-
-@known.probe()
-def sampler_plain(program):
-    rows = mx.concatenate([log_rows(FIVE, FIVE[::-1]), mx.array([[-20.0, 30.0, -20.0, -20.0, -20.0]])])
-    return occurring(program, rows)
-
-
-@known.probe()
-def sampler_one_filter(program):
-    rows = mx.concatenate([log_rows(FIVE, FIVE[::-1]), mx.array([[-9.0, 19.0, -9.0, 20.0, -9.0]])])
-    settings = {"top_k": 2}, {"top_k": 9}, {"top_p": 0.5}, {"top_p": 0.0}, {"min_p": 0.6}, {"min_p": 1.0}
-    return tuple(occurring(program, rows, **one) for one in settings)
 
 
 @known.probe()
@@ -110,6 +101,11 @@ known.probe_table(
     # Rows that differ in their tokens: top-k leaves the likeliest after the penalty, or no filter does.
     penalty_first=lambda program: occurring(program, LIKELY, [[0, 0, 0], [1]], 100, repetition_penalty=4.0, top_k=1),
     penalty_alone=lambda program: occurring(program, LIKELY, [[0, 0, 0], [1]], 100, repetition_penalty=4.0),
+    plain=lambda program: occurring(program, with_peaks(-20.0, 30.0, -20.0, -20.0, -20.0)),
+    one_filter=lambda program: tuple(
+        occurring(program, with_peaks(-9.0, 19.0, -9.0, 20.0, -9.0), **{name: value})
+        for name, value in (("top_k", 2), ("top_k", 9), ("top_p", 0.5), ("top_p", 0.0), ("min_p", 0.6), ("min_p", 1.0))
+    ),
 )
 
 

@@ -66,10 +66,7 @@ known.change(
 )
 known.change(
     "no-mask",
-    (
-        "((None, None), (None, hidden), (0.7, bias), (None, narrow), (0.0, bias + hidden))",
-        "((None, None), (0.7, None), (0.0, None))",
-    ),
+    (", None), (None, hidden), (0.7, bias), (None, narrow), (0.0, bias + hidden", ", None), (0.7, None), (0.0, None"),
     ("mx.ones_like(value), mask=hidden)", "mx.ones_like(value))"),
     fact="never gives a mask",
     question="Which of a caller's five arguments does your check give?",

@@ -119,22 +119,13 @@ known.change(
 )
 known.change(
     "new-before-old",
-    (
-        "return keys[:, :, :end], values[:, :, :end]",
-        """
-        old = end - key.shape[2]
-        return mx.concatenate([key, keys[:, :, :old]], axis=2), mx.concatenate([value, values[:, :, :old]], axis=2)
-        """,
-    ),
+    ("keys[:, :, :end], values[:, :, :end]", "tuple(mx.roll(x[:, :, :end], key.shape[2], 2) for x in (keys, values))"),
     fact="the new keys and values stand before the old ones",
     question="In what order did the tokens come, and in what order do you give them?",
 )
 known.change(
     "growth-loses-the-old",
-    (
-        "return more if kept is None else mx.concatenate([kept, more], axis=2)",
-        "return mx.zeros((batch, heads, room + more.shape[2], dims), new.dtype)",
-    ),
+    ("mx.concatenate([kept, more], axis=2)", "mx.zeros((batch, heads, room + more.shape[2], dims), new.dtype)"),
     fact="what was there is lost whenever room is made",
     question="When the arrays are full, you make larger ones. What is in them?",
 )

@@ -77,19 +77,13 @@ known.change(
 )
 known.change(
     "positions-one-short",
-    (
-        "positions = slice(cache.offset, cache.offset + x.shape[1])",
-        "first = max(0, cache.offset - 1)\npositions = slice(first, first + x.shape[1])",
-    ),
+    ("cache.offset, cache.offset +", "max(0, cache.offset - 1), max(0, cache.offset - 1) +"),
     fact="positions are counted from the last token of the cache, and not from the one behind it",
     question="Three tokens are in the cache, at positions 0, 1 and 2. Which is the next one?",
 )
 known.change(
     "positions-after-the-update",
-    (
-        "slice(cache.offset, cache.offset + x.shape[1])",
-        "slice(cache.offset + x.shape[1], cache.offset + 2 * x.shape[1])",
-    ),
+    ("(cache.offset, cache.offset + x.shape[1])", "(cache.offset + x.shape[1], cache.offset + 2 * x.shape[1])"),
     fact="offset is read after the new tokens are in the cache, so that every position is L too large",
     question="What does offset say before update_and_fetch, and what behind it?",
 )
@@ -125,10 +119,7 @@ known.change(
 )
 known.change(
     "cache-unread",
-    (
-        "keys, values = cache.update_and_fetch(key.swapaxes(1, 2), value.swapaxes(1, 2))",
-        "cache.update_and_fetch(key.swapaxes(1, 2), value.swapaxes(1, 2))",
-    ),
+    ("keys, values = cache.update_and_fetch", "cache.update_and_fetch"),
     ("keys, values, mask", "key.swapaxes(1, 2), value.swapaxes(1, 2), mask"),
     fact="the new queries see the new keys and values alone, and not what the cache gives",
     question="What do you do with the two arrays that update_and_fetch returns?",
@@ -141,19 +132,13 @@ known.change(
 )
 known.change(
     "mask-upper-left",
-    (
-        'mask="causal"',
-        "mask=mx.where(mx.arange(keys.shape[2]) <= mx.arange(x.shape[1])[:, None], 0.0, -mx.inf)",
-    ),
+    (', mask="causal"', ", mask=mx.where(mx.arange(keys.shape[2]) <= mx.arange(x.shape[1])[:, None], 0.0, -mx.inf)"),
     fact="the mask starts in the upper left corner, so that the first new token sees the first key alone",
     question="Three tokens are in the cache, and one comes. Which of the four may it see?",
 )
 known.change(
     "mask-of-the-new",
-    (
-        'mask="causal"',
-        "mask=mx.where(mx.arange(x.shape[1]) <= mx.arange(x.shape[1])[:, None], 0.0, -mx.inf)",
-    ),
+    (', mask="causal"', ", mask=mx.where(mx.arange(x.shape[1]) <= mx.arange(x.shape[1])[:, None], 0.0, -mx.inf)"),
     fact="the mask is made for the new tokens alone, L x L",
     question="How many columns has the mask, if two tokens come and three are there?",
 )
@@ -199,10 +184,7 @@ known.change(
 )
 known.change(
     "whatever-weights-there-are",
-    (
-        "config.rms_norm_eps) if qwen3 else None",
-        'config.rms_norm_eps) if f"self_attn.{x}_norm.weight" in weights else None',
-    ),
+    (" if qwen3 else None", ' if f"self_attn.{x}_norm.weight" in weights else None'),
     ("bias=not qwen3", 'bias=f"self_attn.{x}_proj.bias" in weights'),
     fact="norms and biases are used wherever the weights hold some, whatever the config's model_type is",
     question="Who decides whether there are biases: the config, or what happens to be in the dictionary?",

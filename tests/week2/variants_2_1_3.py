@@ -122,14 +122,7 @@ known.change(
 )
 known.change(
     "caches-of-the-model",
-    (
-        "caches = self.new_caches() if caches is None else caches",
-        """
-        if not hasattr(self, "kept"):
-            self.kept = self.new_caches()
-        caches = self.kept if caches is None else caches
-        """,
-    ),
+    ("self.new_caches() if", 'vars(self).setdefault("kept", self.new_caches()) if'),
     fact="the model keeps caches for itself, so that a call without any goes on with the text of the one before",
     question="Two texts come one after the other, without caches. What does the second know of the first?",
 )
@@ -172,13 +165,7 @@ known.change(
 )
 known.change(
     "cut-behind-the-head",
-    (
-        "return self.head(self.norm(x if all_positions else x[:, -1:]))",
-        """
-        scores = self.head(self.norm(x))
-        return scores if all_positions else scores[:, -1:]
-        """,
-    ),
+    ("(x if all_positions else x[:, -1:]))", "(x))[:, 0 if all_positions else -1 :]"),
     fact="every position is scored, and all scores but the last are thrown away",
     question="In which line is most of the work done: before or after your cut?",
 )
@@ -196,10 +183,7 @@ known.change(
 )
 known.change(
     "head-wherever-there-is-one",
-    (
-        "self.embedding.as_linear if config.tie_word_embeddings",
-        'self.embedding.as_linear if "lm_head.weight" not in weights',
-    ),
+    ("if config.tie_word_embeddings else parts.projection", 'if "lm_head.weight" not in weights else parts.projection'),
     fact="lm_head.weight is used wherever the weights hold one, also where the config ties the head to the table",
     question="Who decides whether the head is tied: the config, or what happens to be in the file?",
 )

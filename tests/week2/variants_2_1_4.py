@@ -83,10 +83,7 @@ known.change(
 )
 known.change(
     "new-caches-for-the-newest",
-    (
-        "tokens[:, caches[0].offset :], caches",
-        "tokens if tokens.shape[1] == len(prompt) else tokens[:, -1:], model.new_caches()",
-    ),
+    ("[:, caches[0].offset :], caches", " if tokens.shape[1] == len(prompt) else tokens[:, -1:], model.new_caches()"),
     fact="the new token is read with new caches, which know nothing of the text",
     question="How long does a cache of yours live?",
 )
@@ -99,10 +96,7 @@ known.change(
 )
 known.change(
     "prompt-in-two-calls",
-    (
-        "caches = model.new_caches()",
-        "caches = model.new_caches()\nif len(prompt) > 1:\n    model(mx.array([prompt[:-1]]), caches)",
-    ),
+    ("model.new_caches()", "model.new_caches()\nif len(prompt) > 1:\n    model(mx.array([prompt[:-1]]), caches)"),
     fact="the prompt is read in two calls, the last of its tokens by itself",
     question="What does the first call of the model get, according to the docstring?",
 )

@@ -76,10 +76,7 @@ known.change(
 )
 known.change(
     "tied-rows-unread",
-    (
-        "matrix(step.batch * step.length, c.hidden_size)",
-        "(0 if c.tie_word_embeddings else matrix(step.batch * step.length, c.hidden_size))",
-    ),
+    ("matrix(step.batch", "(not c.tie_word_embeddings) * matrix(step.batch"),
     fact="of a tied embedding no rows are read beside the head",
     question="The head comes last. Where do the vectors come from with which the step begins?",
 )
@@ -91,10 +88,7 @@ known.change(
 )
 known.change(
     "tied-head-unread",
-    (
-        "+ matrix(c.vocab_size, c.hidden_size)",
-        "+ (0 if c.tie_word_embeddings else matrix(c.vocab_size, c.hidden_size))",
-    ),
+    (" matrix(c.vocab_size, c.hidden_size)", " (0 if c.tie_word_embeddings else matrix(c.vocab_size, c.hidden_size))"),
     fact="a tied head costs nothing",
     question="Which rows of the table do the logits look at?",
 )

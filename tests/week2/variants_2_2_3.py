@@ -39,10 +39,7 @@ known.change(
 )
 known.change(
     "nothing-hidden",
-    (
-        "pairs = step.length * step.offset + step.length * (step.length + 1) // 2",
-        "pairs = step.length * (step.offset + step.length)",
-    ),
+    (" step.length * step.offset + step.length * (step.length + 1) // 2", " step.length * (step.offset + step.length)"),
     fact="each new token meets the keys of all new tokens, also of those behind it",
     question="Five tokens are read at once. How many keys does the first of them see?",
 )

@@ -94,37 +94,25 @@ known.change(
 )
 known.change(
     "reached-crossed",
-    (
-        "Reached(size / seconds / self.bandwidth, flops / seconds / self.rate)",
-        "Reached(flops / seconds / self.rate, size / seconds / self.bandwidth)",
-    ),
+    ("return Reached(", "return (lambda bandwidth, rate: Reached(rate, bandwidth))("),
     fact="the part of the rate is given as that of the bandwidth, and the other way round",
     question="In what order does Reached take its two parts?",
 )
 known.change(
     "reached-not-a-part",
-    (
-        "Reached(size / seconds / self.bandwidth, flops / seconds / self.rate)",
-        "Reached(size / seconds, flops / seconds)",
-    ),
+    ("(size / seconds / self.bandwidth, flops / seconds / self.rate)", "(size / seconds, flops / seconds)"),
     fact="what was reached is given in bytes and FLOPs a second, and not as a part of the limits",
     question="What is 1, if a machine does all that it can?",
 )
 known.change(
     "reached-of-the-least",
-    (
-        "return Reached(",
-        "seconds = max(size / self.bandwidth, flops / self.rate)\nreturn Reached(",
-    ),
+    ("return Reached", "seconds = max(size / self.bandwidth, flops / self.rate)\nreturn Reached"),
     fact="what was reached is said of the least time, and not of the seconds that it took",
     question="Does your answer change if the work takes twice as long?",
 )
 known.change(
     "reached-upside-down",
-    (
-        "Reached(size / seconds / self.bandwidth, flops / seconds / self.rate)",
-        "Reached(*(x and 1 / x for x in (size / seconds / self.bandwidth, flops / seconds / self.rate)))",
-    ),
+    ("return Reached(", "return (lambda *shares: Reached(*(x and 1 / x for x in shares)))("),
     fact="it is given how many times more the machine could have done",
     question="What is reached with half the bandwidth: 0.5 or 2?",
 )

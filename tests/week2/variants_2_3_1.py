@@ -47,17 +47,13 @@ known.change(
 )
 known.change(
     "bytes-as-written",
-    (
-        "mx.sum(apart << shifts, axis=-1)",
-        "mx.sum(apart << (shifts if bits == 8 else mx.array([4, 0, 12, 8, 20, 16, 28, 24], mx.uint32)), axis=-1)",
-    ),
+    ("<< shifts, axis=-1", "<< (shifts if bits == 8 else mx.array([4, 0, 12, 8, 20, 16, 28, 24], mx.uint32)), axis=-1"),
     fact="the two numbers of each byte are exchanged",
     question="Of numbers 0 and 1, which has the lower half of the first byte?",
 )
 known.change(
     "every-nth-together",
-    ("mx.unflatten(values.astype(mx.uint32), -1, (-1, len(shifts)))",
-     "mx.unflatten(values.astype(mx.uint32), -1, (len(shifts), -1)).swapaxes(-1, -2)"),
+    (".astype(mx.uint32), -1, (-1, len(shifts))", ".astype(mx.uint32), -1, (len(shifts), -1)).swapaxes(-1, -2"),
     fact="a word holds numbers that stand far apart in the row, and not neighbours",
     question="Which numbers of the row come into the first word?",
 )  # fmt: skip

@@ -86,10 +86,7 @@ known.change(
 )
 known.change(
     "not-clipped",
-    (
-        "mx.clip(mx.round((groups - bias) / scale), 0, most)",
-        "mx.round((groups - bias) / scale).astype(mx.int32) & most",
-    ),
+    (".clip(mx.round((groups - bias) / scale), 0, most)", ".round((groups - bias) / scale).astype(mx.int32) & most"),
     fact="a q that is too large, or below 0, loses its highest bits, and so becomes another number",
     question="The scale has been changed a little. How many steps may lead to the other end now?",
 )
@@ -107,10 +104,7 @@ known.change(
 )
 known.change(
     "scale-rounded-first",
-    (
-        "bias = mx.where(steps == 0, 0, edge)",
-        "bias = mx.where(steps == 0, 0, edge)\nscale = scale.astype(w.dtype).astype(mx.float32)",
-    ),
+    ("q = mx.clip", "scale = scale.astype(w.dtype).astype(mx.float32)\nq = mx.clip"),
     fact="q is computed with a scale that has been rounded to w's dtype",
     question="In bfloat16 a scale has three digits. Is q computed before the scale loses the others, or after?",
 )  # fmt: skip

@@ -63,8 +63,7 @@ known.change(
 )
 known.change(
     "scales-dealt-out",
-    ("mx.unflatten(unpack(packed, bits), -1, (-1, group_size))",
-     "mx.unflatten(unpack(packed, bits), -1, (group_size, -1)).swapaxes(-1, -2)"),
+    ("(packed, bits), -1, (-1, group_size))", "(packed, bits), -1, (group_size, -1)).swapaxes(-1, -2)"),
     ("(scale * q + bias).flatten(-2)", "(scale * q + bias).swapaxes(-1, -2).flatten(-2)"),
     fact="the scales take turns from weight to weight, where neighbours should share one",
     question="Which weights of a row does the second scale belong to?",

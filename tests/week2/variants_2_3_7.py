@@ -44,10 +44,7 @@ def sized(program):
 
 known.change(
     "whole-table",
-    (
-        "packed, scales, biases = (x[tokens] for x in (self.packed, self.scales, self.biases))",
-        "packed, scales, biases = self.packed, self.scales, self.biases",
-    ),
+    (" = (x[tokens] for x in (self.packed, self.scales, self.biases))", " = self.packed, self.scales, self.biases"),
     ("self.bits).astype(self.dtype)", "self.bits).astype(self.dtype)[tokens]"),
     fact="the whole table is dequantized for every look-up",
     question="A step looks up one token. How many rows of the table does your call touch?",

@@ -56,19 +56,13 @@ known.change(
 )
 known.change(
     "mean-of-means",
-    (
-        "losses.append(mx.logsumexp(logits, axis=-1) - right)",
-        "losses.append(mx.mean(mx.logsumexp(logits, axis=-1) - right)[None])",
-    ),
+    (".append(mx.logsumexp(logits, axis=-1) - right)", ".append(mx.mean(mx.logsumexp(logits, axis=-1) - right)[None])"),
     fact="each text has its own mean, and the mean of these is taken",
     question="A text of 2 tokens and one of 30: how much does a token of each count?",
 )  # fmt: skip
 known.change(
     "mean-of-perplexities",
-    (
-        "losses.append(mx.logsumexp(logits, axis=-1) - right)",
-        "losses.append(mx.exp(mx.mean(mx.logsumexp(logits, axis=-1) - right))[None])",
-    ),
+    ("(mx.logsumexp(logits, axis=-1) - right)", "(mx.exp(mx.mean(mx.logsumexp(logits, axis=-1) - right))[None])"),
     ("return math.exp(mean) if mean < 700 else math.inf", "return mean"),
     fact="each text's perplexity is computed, and the mean of these is taken",
     question="Is the mean taken of losses, or of perplexities?",
@@ -99,10 +93,7 @@ known.change(
 )
 known.change(
     "probabilities-averaged",
-    (
-        "losses.append(mx.logsumexp(logits, axis=-1) - right)",
-        "losses.append(mx.exp(right - mx.logsumexp(logits, axis=-1)))",
-    ),
+    (".append(mx.logsumexp(logits, axis=-1) - right)", ".append(mx.exp(right - mx.logsumexp(logits, axis=-1)))"),
     ("return math.exp(mean) if mean < 700 else math.inf", "return 1 / mean if mean else math.inf"),
     fact="the mean of the probabilities is taken, and one divided by it",
     question="Is it the probabilities that are averaged, or their logarithms?",

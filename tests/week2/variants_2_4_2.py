@@ -1,38 +1,20 @@
 """Known programs of task 2.4.2, as many weights as a register holds."""
 
 import mlx.core as mx
-from tests.week2.matrices import by, matrix
-from tests.week2.variants_2_4_1 import product
+from tests.week2.matrices import product, timed
 
-from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.4.2")
 
 
-@known.probe()
-def simd_several_groups(program):
-    return product(program, 1, 5, 192, 64)
-
-
-@known.probe()
-def simd_one_row(program):
-    return product(program, 2, 1, 512, 32)
-
-
-@known.probe()
-def simd_one_group(program):
-    return product(program, 3, 4, 128, 128)
-
-
-@known.probe()
-def simd_narrow_scales(program):
-    return product(program, 4, 3, 384, 64, mx.bfloat16)
-
-
-@known.probe()
-def simd_one_number(program):
-    return product(program, 5, 1, 32, 32)
+known.probe_table(
+    several_groups=lambda program: product(program, 1, 5, 192, 64),
+    one_row=lambda program: product(program, 2, 1, 512, 32),
+    one_group=lambda program: product(program, 3, 4, 128, 128),
+    narrow_scales=lambda program: product(program, 4, 3, 384, 64, dtype=mx.bfloat16),
+    one_number=lambda program: product(program, 5, 1, 32, 32),
+)
 
 
 known.change(
@@ -107,7 +89,4 @@ known.accepted_change(
 )
 
 
-@known.sized("of 2,048 x 2,048 weights")
-def timed(program):
-    given = matrix(1, 2048, 2048, 64)
-    return lambda: by(program)(normals(1)(2048), *given, 64)
+known.sized("of 2,048 x 2,048 weights")(timed(2048, 2048))

@@ -1,8 +1,7 @@
 """Known programs of task 2.4.3, all cores."""
 
 import mlx.core as mx
-from tests.week2.matrices import by, is_divided, matrix
-from tests.week2.variants_2_4_1 import product
+from tests.week2.matrices import by, is_divided, matrix, product, timed
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
@@ -10,40 +9,20 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("2.4.3")
 
 
-@known.probe()
-def threads_few_rows(program):
-    return product(program, 1, 5, 192, 64)
-
-
-@known.probe()
-def threads_one_chunk(program):
-    return product(program, 2, 16, 64, 32)
-
-
-@known.probe()
-def threads_whole_chunks(program):
-    return product(program, 3, 64, 64, 64)
-
-
-@known.probe()
-def threads_and_one(program):
-    return product(program, 4, 33, 64, 64)
-
-
-@known.probe()
-def threads_narrow_scales(program):
-    return product(program, 5, 16, 128, 64, mx.float16)
+known.probe_table(
+    few_rows=lambda program: product(program, 1, 5, 192, 64),
+    one_chunk=lambda program: product(program, 2, 16, 64, 32),
+    whole_chunks=lambda program: product(program, 3, 64, 64, 64),
+    and_one=lambda program: product(program, 4, 33, 64, 64),
+    narrow_scales=lambda program: product(program, 5, 16, 128, 64, dtype=mx.float16),
+    many_rows=lambda program: mx.array([is_divided(program)]),
+)
 
 
 @known.probe()
 def threads_no_scales(program):
     x, (q, scales, biases) = normals(6)(64), matrix(6, 16, 64, 64)
     return by(program)(x, q, mx.zeros_like(scales), biases, 64)
-
-
-@known.probe()
-def threads_many_rows(program):
-    return mx.array([is_divided(program)])
 
 
 known.change(
@@ -95,10 +74,7 @@ known.change(
 )
 known.change(
     "no-biases",
-    (
-        "pool().run(outputs, chunk,",
-        "Arranged without = arranged;\nfor (float& sum : without.sums) sum = 0;\npool().run(outputs, chunk,",
-    ),
+    ("pool().run", "Arranged without = arranged;\nfor (float& sum : without.sums) sum = 0;\npool().run"),
     ("rows(arranged,", "rows(without,"),
     fact="the biases meet sums of x that are 0",
     question="What are the sums in `Arranged` for?",
@@ -111,7 +87,4 @@ known.accepted_change(
 known.accepted_change("chunks of one row", ("std::max(16, outputs / (4 * pool().threads()))", "1"))
 
 
-@known.sized("of 4,096 x 2,048 weights")
-def timed(program):
-    given = matrix(1, 4096, 2048, 64)
-    return lambda: by(program)(normals(1)(2048), *given, 64)
+known.sized("of 4,096 x 2,048 weights")(timed(4096, 2048))

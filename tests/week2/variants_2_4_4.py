@@ -1,47 +1,22 @@
 """Known programs of task 2.4.4, a matrix times a few vectors."""
 
 import mlx.core as mx
-from tests.week2.matrices import by, is_divided, matrix
+from tests.week2.matrices import is_divided, product, timed
 
-from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.4.4")
 
 
-def product(program, seed, tokens, outputs, inputs, group_size, dtype=mx.float32):
-    x = normals(seed)(tokens, inputs)
-    return by(program)(x, *matrix(seed, outputs, inputs, group_size, dtype), group_size)
-
-
-@known.probe()
-def matmul_one_panel(program):
-    return product(program, 1, 12, 8, 64, 32)
-
-
-@known.probe()
-def matmul_whole_panels(program):
-    return product(program, 2, 12, 64, 64, 64)
-
-
-@known.probe()
-def matmul_part_of_a_panel(program):
-    return product(program, 3, 12, 37, 64, 64)
-
-
-@known.probe()
-def matmul_tokens_left(program):
-    return product(program, 4, 13, 8, 64, 64)
-
-
-@known.probe()
-def matmul_few_tokens(program):
-    return product(program, 5, 3, 32, 128, 64, mx.bfloat16)
-
-
-@known.probe()
-def matmul_one_token(program):
-    return product(program, 6, 1, 8, 64, 64)
+known.probe_table(
+    one_panel=lambda program: product(program, 1, 12, 8, 64, 32),
+    whole_panels=lambda program: product(program, 2, 12, 64, 64, 64),
+    part_of_a_panel=lambda program: product(program, 3, 12, 37, 64, 64),
+    tokens_left=lambda program: product(program, 4, 13, 8, 64, 64),
+    few_tokens=lambda program: product(program, 5, 3, 32, 128, 64, dtype=mx.bfloat16),
+    one_token=lambda program: product(program, 6, 1, 8, 64, 64),
+    many_rows=lambda program: mx.array([is_divided(program, 2)]),
+)
 
 
 REST = """
@@ -52,11 +27,6 @@ ONE_BY_ONE = """
       for (; t < tokens; ++t)
         tile<1>(x + int64_t(t) * inputs, panel.data(), inputs, y + int64_t(t) * outputs + first, outputs, columns);
 """
-
-
-@known.probe()
-def matmul_many_rows(program):
-    return mx.array([is_divided(program, 2)])
 
 
 known.change(
@@ -79,10 +49,7 @@ known.change(
 )
 known.change(
     "panels-at-the-first-column",
-    (
-        "tile<TILE>(x + int64_t(t) * inputs, panel.data(), inputs, y + int64_t(t) * outputs + first,",
-        "tile<TILE>(x + int64_t(t) * inputs, panel.data(), inputs, y + int64_t(t) * outputs,",
-    ),
+    (", y + int64_t(t) * outputs + first, outputs, columns);", ", y + int64_t(t) * outputs, outputs, columns);"),
     fact="every panel of a tile goes to the first columns of y",
     question="Which column of y does the second panel begin at?",
 )
@@ -121,7 +88,4 @@ known.accepted_change("those that are left one by one", (REST, ONE_BY_ONE))
 known.accepted_change("token by token", ("int t = 0;", "int t = 0;\nif (tokens < 0)"), (REST, ONE_BY_ONE))
 
 
-@known.sized("64 tokens, of 1,024 x 1,024 weights")
-def timed(program):
-    given = matrix(1, 1024, 1024, 64)
-    return lambda: by(program)(normals(1)(64, 1024), *given, 64)
+known.sized("64 tokens, of 1,024 x 1,024 weights")(timed(64, 1024, 1024))

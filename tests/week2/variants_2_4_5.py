@@ -2,9 +2,8 @@
 
 import mlx.core as mx
 import numpy as np
-from tests.week2.matrices import by, is_divided, matrix
+from tests.week2.matrices import by, is_divided, matrix, timed
 
-from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.4.5")
@@ -19,34 +18,14 @@ def product(program, seed, outputs, inputs, group_size, dtype=mx.float32):
     return by(program)(x, *matrix(seed, outputs, inputs, group_size, dtype), group_size)
 
 
-@known.probe()
-def int8_several_groups(program):
-    return product(program, 1, 5, 192, 64)
-
-
-@known.probe()
-def int8_one_chunk(program):
-    return product(program, 2, 16, 512, 32)
-
-
-@known.probe()
-def int8_and_one(program):
-    return product(program, 3, 33, 128, 128)
-
-
-@known.probe()
-def int8_narrow_scales(program):
-    return product(program, 4, 3, 384, 64, mx.bfloat16)
-
-
-@known.probe()
-def int8_one_number(program):
-    return product(program, 5, 1, 32, 32)
-
-
-@known.probe()
-def int8_many_rows(program):
-    return mx.array([is_divided(program)])
+known.probe_table(
+    several_groups=lambda program: product(program, 1, 5, 192, 64),
+    one_chunk=lambda program: product(program, 2, 16, 512, 32),
+    and_one=lambda program: product(program, 3, 33, 128, 128),
+    narrow_scales=lambda program: product(program, 4, 3, 384, 64, mx.bfloat16),
+    one_number=lambda program: product(program, 5, 1, 32, 32),
+    many_rows=lambda program: mx.array([is_divided(program)]),
+)
 
 
 known.change(
@@ -81,10 +60,7 @@ known.change(
 )
 known.change(
     "sums-in-eight-bits",
-    (
-        "rounded.values.data() + block * BLOCK);",
-        "rounded.values.data() + block * BLOCK) << 24 >> 24;",
-    ),
+    ("(word, rounded.values.data() + block * BLOCK);", "(word, rounded.values.data() + block * BLOCK) << 24 >> 24;"),
     fact="the sum of a word's products is kept in eight bits",
     question="How large can 15 * 127 get, eight times, and how large is an int8_t?",
 )
@@ -104,7 +80,4 @@ known.change(
 known.accepted_change("chunks of eight rows", ("std::max(16, outputs / (4 * pool().threads()))", "8"))
 
 
-@known.sized("of 4,096 x 2,048 weights")
-def timed(program):
-    given = matrix(1, 4096, 2048, 64)
-    return lambda: by(program)(normals(1)(2048), *given, 64)
+known.sized("of 4,096 x 2,048 weights")(timed(4096, 2048))

@@ -3,45 +3,24 @@
 import mlx.core as mx
 import numpy as np
 
-from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.inputs import drawn
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.4.6")
 
 
 def attended(program, seed, heads, length, dims, scale):
-    draw = normals(seed)
-    return program(draw(heads, dims), draw(length, dims), draw(length, dims), scale)
+    return program(*drawn(seed, (heads, dims), (length, dims), (length, dims)), scale)
 
 
-@known.probe()
-def attend_pairs(program):
-    return attended(program, 1, 3, 8, 16, 0.3)
-
-
-@known.probe()
-def attend_some_left(program):
-    return attended(program, 2, 2, 11, 20, 0.4)
-
-
-@known.probe()
-def attend_few(program):
-    return attended(program, 3, 2, 3, 16, 0.4)
-
-
-@known.probe()
-def attend_one_head(program):
-    return attended(program, 4, 1, 9, 16, 0.4)
-
-
-@known.probe()
-def attend_scale_of_one(program):
-    return attended(program, 5, 2, 5, 16, 1.0)
-
-
-@known.probe()
-def attend_one_token(program):
-    return attended(program, 6, 1, 1, 8, 1.0)
+known.probe_table(
+    pairs=lambda program: attended(program, 1, 3, 8, 16, 0.3),
+    some_left=lambda program: attended(program, 2, 2, 11, 20, 0.4),
+    few=lambda program: attended(program, 3, 2, 3, 16, 0.4),
+    one_head=lambda program: attended(program, 4, 1, 9, 16, 0.4),
+    scale_of_one=lambda program: attended(program, 5, 2, 5, 16, 1.0),
+    one_token=lambda program: attended(program, 6, 1, 1, 8, 1.0),
+)
 
 
 GATHERED = """
@@ -51,23 +30,14 @@ for (; s < length; ++s)
 """
 known.change(
     "no-scale",
-    (
-        "compare<2>(queries + h * dims, keys + s * dims, dims, scale,",
-        "compare<2>(queries + h * dims, keys + s * dims, dims, 1,",
-    ),
-    (
-        "compare<1>(queries + h * dims, keys + s * dims, dims, scale,",
-        "compare<1>(queries + h * dims, keys + s * dims, dims, 1,",
-    ),
+    ("<2>(queries + h * dims, keys + s * dims, dims, scale, &", "<2>(queries + h * dims, keys + s * dims, dims, 1, &"),
+    ("s * dims, dims, scale, &scores[h * int64_t(length) + s]", "s * dims, dims, 1, &scores[h * int64_t(length) + s]"),
     fact="the scale is left out",
     question="By what is a score multiplied before the softmax?",
 )
 known.change(
     "one-softmax-for-all-heads",
-    (
-        "for (int h = 0; h < heads; ++h) softmax(&scores[h * int64_t(length)], length);",
-        "softmax(scores.data(), heads * length);",
-    ),
+    ("for (int h = 0; h < heads; ++h) softmax(&scores[h * int64_t(length)], ", "softmax(scores.data(), heads * "),
     fact="one softmax is taken over the scores of all heads",
     question="What do the weights of one head add up to?",
 )
@@ -92,10 +62,7 @@ known.change(
 )
 known.change(
     "keys-in-place-of-values",
-    (
-        "gather<2>(&scores[h * int64_t(length) + s], values + s * dims,",
-        "gather<2>(&scores[h * int64_t(length) + s], keys + s * dims,",
-    ),
+    ("2>(&scores[h * int64_t(length) + s], values + s * dims", "2>(&scores[h * int64_t(length) + s], keys + s * dims"),
     (GATHERED, GATHERED.replace("values", "keys")),
     fact="the keys are added up, and not the values",
     question="Which of the two does a weight belong to once it is known?",
@@ -116,6 +83,5 @@ def by_numpy(queries, keys, values, scale):
 
 @known.sized("4 heads of 128, 4,096 tokens")
 def timed(program):
-    draw = normals(1)
-    given = draw(4, 128), draw(4096, 128), draw(4096, 128)
+    given = drawn(1, (4, 128), (4096, 128), (4096, 128))
     return lambda: program(*given, 0.088)

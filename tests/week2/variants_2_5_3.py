@@ -94,10 +94,7 @@ known.change(
 )
 known.accepted_change(
     "threads that leave",
-    (
-        "if (number < x_shape[0] * length * heads * pairs) {",
-        "if (number >= x_shape[0] * length * heads * pairs) return;\n{",
-    ),
+    ("(number < x_shape[0] * length * heads * pairs) {", "(number >= x_shape[0] * length * heads * pairs) return;\n{"),
 )
 known.accepted_change(
     "a logarithm to e",

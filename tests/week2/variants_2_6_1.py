@@ -1,7 +1,7 @@
 """Known programs of task 2.6.1, a quantized matrix times a vector."""
 
 import mlx.core as mx
-from tests.week2.matrices import by, matrix
+from tests.week2.matrices import beyond_float16, by, matrix, product
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.kernels import LINE, costs
@@ -10,46 +10,15 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("2.6.1")
 
 
-def product(program, seed, outputs, inputs, group_size, dtype=mx.float32):
-    given = matrix(seed, outputs, inputs, group_size, dtype)
-    return by(program)(normals(seed, dtype)(inputs), *given, group_size)
-
-
-@known.probe()
-def matvec_whole_block(program):
-    return product(program, 1, 8, 256, 64)
-
-
-@known.probe()
-def matvec_two_blocks(program):
-    return product(program, 2, 16, 512, 128)
-
-
-@known.probe()
-def matvec_short_block(program):
-    return product(program, 3, 8, 96, 32)
-
-
-@known.probe()
-def matvec_rows_left(program):
-    return product(program, 4, 5, 256, 64)
-
-
-@known.probe()
-def matvec_one_group(program):
-    return product(program, 5, 8, 128, 128)
-
-
-@known.probe()
-def matvec_one_row(program):
-    return product(program, 8, 1, 32, 32)
-
-
-@known.probe(mx.float16)
-def matvec_narrow(program):
-    x = mx.array([20000] * 64 + [-20000] * 62 + [-19000, -17000], mx.float16)
-    q, ones = mx.ones((8, 128), mx.uint8), mx.ones((8, 2), mx.float16)
-    return by(program)(x, q, ones, 0 * ones, 64)
+known.probe_table(
+    whole_block=lambda program: product(program, 1, 8, 256, 64),
+    two_blocks=lambda program: product(program, 2, 16, 512, 128),
+    short_block=lambda program: product(program, 3, 8, 96, 32),
+    rows_left=lambda program: product(program, 4, 5, 256, 64),
+    one_group=lambda program: product(program, 5, 8, 128, 128),
+    one_row=lambda program: product(program, 8, 1, 32, 32),
+)
+known.probe_table(mx.float16, narrow=beyond_float16)
 
 
 @known.probe()

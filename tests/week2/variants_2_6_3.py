@@ -1,7 +1,7 @@
 """Known programs of task 2.6.3, the same product by matrices of a SIMD-group."""
 
 import mlx.core as mx
-from tests.week2.matrices import by, matrix
+from tests.week2.matrices import beyond_float16, by, matrix, product
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.kernels import LINE, costs
@@ -10,47 +10,16 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("2.6.3")
 
 
-def product(program, seed, rows, outputs, inputs, group_size, dtype=mx.float32):
-    given = matrix(seed, outputs, inputs, group_size, dtype)
-    return by(program)(normals(seed, dtype)(rows, inputs), *given, group_size)
-
-
-@known.probe()
-def matrices_one(program):
-    return product(program, 1, 32, 32, 64, 32)
-
-
-@known.probe()
-def matrices_one_step(program):
-    return product(program, 2, 32, 32, 32, 32)
-
-
-@known.probe()
-def matrices_two_by_two(program):
-    return product(program, 3, 64, 64, 64, 64)
-
-
-@known.probe()
-def matrices_rows_left(program):
-    return product(program, 4, 37, 32, 64, 64)
-
-
-@known.probe()
-def matrices_columns_left(program):
-    return product(program, 5, 32, 43, 64, 64)
-
-
-@known.probe(mx.float16)
-def matrices_narrow(program):
-    x = mx.array([20000] * 64 + [-20000] * 62 + [-19000, -17000], mx.float16)
-    q, ones = mx.ones((8, 128), mx.uint8), mx.ones((8, 2), mx.float16)
-    return by(program)(x.reshape(1, 128), q, ones, 0 * ones, 64)
-
-
-@known.probe()
-def matrices_none(program):
-    """Nothing to run: whoever waits too little is known by the others."""
-    return product(program, 7, 0, 32, 64, 64)
+known.probe_table(
+    one=lambda program: product(program, 1, 32, 32, 64, 32),
+    one_step=lambda program: product(program, 2, 32, 32, 32, 32),
+    two_by_two=lambda program: product(program, 3, 64, 64, 64, 64),
+    rows_left=lambda program: product(program, 4, 37, 32, 64, 64),
+    columns_left=lambda program: product(program, 5, 32, 43, 64, 64),
+    # Nothing to run: whoever waits too little is known by the others.
+    none=lambda program: product(program, 7, 0, 32, 64, 64),
+)
+known.probe_table(mx.float16, narrow=lambda program: beyond_float16(program, 1))
 
 
 @known.probe()

@@ -1,6 +1,6 @@
 """Known programs of task 2.6.4, products whose inputs are cut into parts."""
 
-from tests.week2.matrices import by, matrix
+from tests.week2.matrices import by, matrix, product
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.kernels import LINE, moved
@@ -9,49 +9,16 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("2.6.4")
 
 
-def products(program, seed, rows, outputs, inputs, group_size, parts):
-    given = matrix(seed, outputs, inputs, group_size)
-    return by(program)(normals(seed)(rows, inputs), *given, group_size, parts)
-
-
-@known.probe()
-def split_one_part(program):
-    return products(program, 1, 3, 8, 256, 64, 1)
-
-
-@known.probe()
-def split_even_parts(program):
-    return products(program, 2, 3, 8, 1024, 64, 2)
-
-
-@known.probe()
-def split_last_part_shorter(program):
-    return products(program, 3, 2, 8, 768, 64, 2)
-
-
-@known.probe()
-def split_a_part_without_inputs(program):
-    return products(program, 4, 2, 8, 512, 64, 3)
-
-
-@known.probe()
-def split_short_block(program):
-    return products(program, 5, 2, 8, 352, 32, 2)
-
-
-@known.probe()
-def split_rows_left(program):
-    return products(program, 6, 2, 5, 512, 128, 2)
-
-
-@known.probe()
-def split_one_row(program):
-    return products(program, 7, 1, 8, 512, 64, 2)
-
-
-@known.probe()
-def split_one_output(program):
-    return products(program, 9, 2, 1, 32, 32, 1)
+known.probe_table(
+    one_part=lambda program: product(program, 1, 3, 8, 256, 64, more=[1]),
+    even_parts=lambda program: product(program, 2, 3, 8, 1024, 64, more=[2]),
+    last_part_shorter=lambda program: product(program, 3, 2, 8, 768, 64, more=[2]),
+    a_part_without_inputs=lambda program: product(program, 4, 2, 8, 512, 64, more=[3]),
+    short_block=lambda program: product(program, 5, 2, 8, 352, 32, more=[2]),
+    rows_left=lambda program: product(program, 6, 2, 5, 512, 128, more=[2]),
+    one_row=lambda program: product(program, 7, 1, 8, 512, 64, more=[2]),
+    one_output=lambda program: product(program, 9, 2, 1, 32, 32, more=[1]),
+)
 
 
 @known.probe()

@@ -4,7 +4,7 @@ import itertools
 
 import mlx.core as mx
 
-from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.inputs import drawn
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.7.1")
@@ -18,75 +18,37 @@ def averaged(program, scores, values, cuts=()):
     return running.result()
 
 
-def drawn(seed, length=3, keys=9):
-    draw = normals(seed)
-    return draw(length, keys), draw(keys, 4)
+def run(program, seed, cuts=(), change=lambda scores: scores):
+    scores, values = drawn(seed, (3, 9), (9, 4))
+    return averaged(program, change(scores), values, cuts)
 
 
-@known.probe()
-def online_three_blocks(program):
-    return averaged(program, *drawn(1), (2, 6))
+def hiding(*blocks):
+    """Of the second query, the keys of some blocks of three are hidden."""
+    keys = mx.any(mx.arange(9)[:, None] // 3 == mx.array(blocks), axis=-1)
+    return lambda scores: mx.where(keys & (mx.arange(3)[:, None] == 1), -mx.inf, scores)
 
 
-@known.probe()
-def online_one_block(program):
-    return averaged(program, *drawn(2))
-
-
-@known.probe()
-def online_rising(program):
-    scores, values = drawn(3)
-    return averaged(program, scores + mx.arange(9), values, (3, 6)), averaged(program, scores, values, (3, 6))
-
-
-@known.probe()
-def online_falling(program):
-    scores, values = drawn(4)
-    return averaged(program, scores - mx.arange(9), values, (3, 6))
-
-
-def hidden(seed, block):
-    scores, values = drawn(seed)
-    return mx.where((mx.arange(9) // 3 == block) & (mx.arange(3)[:, None] == 1), -mx.inf, scores), values
-
-
-@known.probe()
-def online_first_block_hidden(program):
-    return averaged(program, *hidden(5, 0), (3, 6))
-
-
-@known.probe()
-def online_middle_block_hidden(program):
-    return averaged(program, *hidden(6, 1), (3, 6))
-
-
-@known.probe()
-def online_all_hidden(program):
-    scores, values = drawn(7)
-    return averaged(program, mx.where(mx.arange(3)[:, None] == 1, -mx.inf, scores), values)
-
-
-@known.probe()
-def online_far_below_zero(program):
-    scores, values = drawn(8)
-    return averaged(program, scores - 300, values, (4,))
-
-
-@known.probe()
-def online_far_above_zero(program):
-    scores, values = drawn(9)
-    return averaged(program, scores + 300, values)
-
-
-@known.probe()
-def online_rows_far_apart(program):
-    scores, values = drawn(10)
-    return averaged(program, scores + 1000 * mx.arange(3)[:, None], values)
+known.probe_table(
+    three_blocks=lambda program: run(program, 1, (2, 6)),
+    one_block=lambda program: run(program, 2),
+    rising=lambda program: (
+        run(program, 3, (3, 6), lambda scores: scores + mx.arange(9)),
+        run(program, 3, (3, 6)),
+    ),
+    falling=lambda program: run(program, 4, (3, 6), lambda scores: scores - mx.arange(9)),
+    first_block_hidden=lambda program: run(program, 5, (3, 6), hiding(0)),
+    middle_block_hidden=lambda program: run(program, 6, (3, 6), hiding(1)),
+    all_hidden=lambda program: run(program, 7, (), hiding(0, 1, 2)),
+    far_below_zero=lambda program: run(program, 8, (4,), lambda scores: scores - 300),
+    far_above_zero=lambda program: run(program, 9, (), lambda scores: scores + 300),
+    rows_far_apart=lambda program: run(program, 10, (), lambda scores: scores + 1000 * mx.arange(3)[:, None]),
+)
 
 
 @known.probe()
 def online_results_on_the_way(program):
-    scores, values = drawn(11)
+    scores, values = drawn(11, (3, 9), (9, 4))
     running, found = program(3, 4), []
     for last in (3, 6, 9):
         running.add(scores[:, last - 3 : last], values[last - 3 : last])
@@ -96,8 +58,7 @@ def online_results_on_the_way(program):
 
 @known.sized("scores 256 x 8,192 in blocks of 256")
 def sized(program):
-    draw = normals(1)
-    scores, values = draw(256, 8192), draw(8192, 16)
+    scores, values = drawn(1, (256, 8192), (8192, 16))
     return lambda: averaged(program, scores, values, tuple(range(256, 8192, 256)))
 
 

@@ -5,7 +5,7 @@ from functools import partial
 import mlx.core as mx
 from tiny_llm_solution.attention import scaled_dot_product_attention_grouped as whole
 
-from tiny_llm_course.testkit.inputs import causal, normals
+from tiny_llm_course.testkit.inputs import causal, drawn
 from tiny_llm_course.testkit.memory import most_at_once
 from tiny_llm_course.testkit.variants import Variants
 
@@ -14,69 +14,29 @@ known = Variants("2.7.2")
 
 def inputs(seed, dtype=mx.float32, length=5, keys=8, heads=6, kv_heads=2):
     """A group of 3."""
-    draw = normals(seed, dtype)
-    return draw(2, heads, length, 8), draw(2, kv_heads, keys, 8), draw(2, kv_heads, keys, 8)
+    return drawn(seed, (2, heads, length, 8), (2, kv_heads, keys, 8), (2, kv_heads, keys, 8), dtype=dtype)
 
 
-@known.probe()
-def flash_one_block(program):
-    return program(*inputs(1))
-
-
-@known.probe()
-def flash_blocks(program):
-    return program(*inputs(2), block=2), program(*inputs(2), block=3)
-
-
-@known.probe()
-def flash_given_scale(program):
-    return program(*inputs(3), scale=0.7, block=3)
-
-
-@known.probe()
-def flash_causal(program):
-    return program(*inputs(4), mask="causal", block=3)
-
-
-@known.probe()
-def flash_causal_square(program):
-    return program(*inputs(5, keys=5), mask="causal", block=2)
-
-
-@known.probe()
-def flash_causal_one_block(program):
-    return program(*inputs(6, keys=5), mask="causal")
-
-
-@known.probe()
-def flash_mask(program):
-    draw = normals(70)
-    return tuple(program(*inputs(7), mask=draw(*shape, spread=2.0), block=3) for shape in [(5, 8), (2, 6, 5, 8)])
-
-
-@known.probe()
-def flash_mask_of_rows(program):
-    """Each row has another number, which no key sees, but for hidden ones."""
-    return program(*inputs(8), mask=causal(5, 8, mx.float32), block=2)
-
-
-@known.probe(mx.float16)
-def flash_half(program):
-    return program(*inputs(9, mx.float16), block=3)
+known.probe_table(
+    one_block=lambda program: program(*inputs(1)),
+    blocks=lambda program: (program(*inputs(2), block=2), program(*inputs(2), block=3)),
+    given_scale=lambda program: program(*inputs(3), scale=0.7, block=3),
+    causal=lambda program: program(*inputs(4), mask="causal", block=3),
+    causal_square=lambda program: program(*inputs(5, keys=5), mask="causal", block=2),
+    causal_one_block=lambda program: program(*inputs(6, keys=5), mask="causal"),
+    # Each row has another number, which no key sees, but for hidden ones.
+    mask_of_rows=lambda program: program(*inputs(8), mask=causal(5, 8, mx.float32), block=2),
+    no_group=lambda program: program(*inputs(11, heads=2), mask="causal", block=3),
+    mask=lambda program: tuple(program(*inputs(7), mask=2 * mask, block=3) for mask in drawn(70, (5, 8), (2, 6, 5, 8))),
+)
+known.probe_table(mx.float16, half=lambda program: program(*inputs(9, mx.float16), block=3))
 
 
 @known.probe()
 def flash_nan_behind(program):
     query, key, value = inputs(10, length=6, keys=6)
-    last = mx.arange(6)[:, None] >= 4
-    return program(query, mx.where(last, mx.nan, key), mx.where(last, mx.nan, value), mask="causal", block=2)[
-        ..., :4, :
-    ]
-
-
-@known.probe()
-def flash_no_group(program):
-    return program(*inputs(11, heads=2), mask="causal", block=3)
+    key, value = (mx.where(mx.arange(6)[:, None] >= 4, mx.nan, x) for x in (key, value))
+    return program(query, key, value, mask="causal", block=2)[..., :4, :]
 
 
 @known.probe()
@@ -93,9 +53,8 @@ def flash_memory(program):
 
 @known.sized("1,024 tokens, H 4, H_kv 2, D 32, float32")
 def sized(program):
-    draw = normals(1)
-    query, key, value = draw(1, 4, 1024, 32), draw(1, 2, 1024, 32), draw(1, 2, 1024, 32)
-    return lambda: program(query, key, value, mask="causal")
+    three = drawn(1, (1, 4, 1024, 32), (1, 2, 1024, 32), (1, 2, 1024, 32))
+    return lambda: program(*three, mask="causal")
 
 
 DIAGONAL = "elif causal and some.stop > before + first + 1:  # some query of the block does not see all of them"
@@ -157,10 +116,7 @@ known.change(
 )
 known.change(
     "tile",
-    (
-        "query = mx.unflatten(query, -3, (kv_heads, -1))",
-        "query = mx.unflatten(query, -3, (-1, kv_heads)).swapaxes(-4, -3)",
-    ),
+    ("mx.unflatten(query, -3, (kv_heads, -1))", "mx.unflatten(query, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
     ("mask = mx.unflatten(mask, -3, (kv_heads, -1))", "mask = mx.unflatten(mask, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
     (".flatten(-4, -3)", ".swapaxes(-4, -3).flatten(-4, -3)"),
     fact="query head h reads key-value head h % H_kv, as if these were dealt out in turn",

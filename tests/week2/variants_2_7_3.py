@@ -4,50 +4,25 @@ import mlx.core as mx
 import numpy as np
 from tests.week2.formulas_day7 import kernel64
 
-from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.inputs import drawn, normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.7.3")
 
 
 def attended(program, seed, heads, kv_heads, length, tokens, dims=8, scale=0.4):
-    draw = normals(seed)
-    return program(draw(length, heads, dims), draw(kv_heads, tokens, dims), draw(kv_heads, tokens, dims), scale)
+    return program(*drawn(seed, (length, heads, dims), *[(kv_heads, tokens, dims)] * 2), scale)
 
 
-@known.probe()
-def kernel_decode(program):
-    return attended(program, 1, 4, 2, 1, 70)
-
-
-@known.probe()
-def kernel_decode_of_blocks(program):
-    return attended(program, 2, 4, 2, 1, 290)
-
-
-@known.probe()
-def kernel_prefill(program):
-    return attended(program, 3, 6, 2, 24, 24)
-
-
-@known.probe()
-def kernel_prefill_of_blocks(program):
-    return attended(program, 4, 4, 2, 50, 110)
-
-
-@known.probe()
-def kernel_no_group(program):
-    return attended(program, 5, 3, 3, 25, 25)
-
-
-@known.probe()
-def kernel_one_head(program):
-    return attended(program, 6, 1, 1, 5, 100)
-
-
-@known.probe()
-def kernel_scale_of_one(program):
-    return attended(program, 7, 4, 2, 24, 30, scale=1.0)
+known.probe_table(
+    decode=lambda program: attended(program, 1, 4, 2, 1, 70),
+    decode_of_blocks=lambda program: attended(program, 2, 4, 2, 1, 290),
+    prefill=lambda program: attended(program, 3, 6, 2, 24, 24),
+    prefill_of_blocks=lambda program: attended(program, 4, 4, 2, 50, 110),
+    no_group=lambda program: attended(program, 5, 3, 3, 25, 25),
+    one_head=lambda program: attended(program, 6, 1, 1, 5, 100),
+    scale_of_one=lambda program: attended(program, 7, 4, 2, 24, 30, scale=1.0),
+)
 
 
 @known.probe()
@@ -78,10 +53,7 @@ known.change(
 )
 known.change(
     "largest-from-zero",
-    (
-        "std::fill(largest.begin(), largest.end(), -std::numeric_limits<float>::infinity());",
-        "std::fill(largest.begin(), largest.end(), 0.0f);",
-    ),
+    ("largest.begin(), largest.end(), -std::numeric_limits<float>::infinity()", "largest.begin(), largest.end(), 0.0f"),
     fact="a query's largest score is 0 before the first block, and so never less",
     question="All scores of a query lie between -170 and -160. Which of them is the largest?",
 )
@@ -172,6 +144,5 @@ def by_numpy(queries, keys, values, scale):
 
 @known.sized("256 tokens, 8 heads, 4 key-value heads of 64")
 def timed(program):
-    draw = normals(1)
-    given = draw(256, 8, 64), draw(4, 256, 64), draw(4, 256, 64)
+    given = drawn(1, (256, 8, 64), (4, 256, 64), (4, 256, 64))
     return lambda: program(*given, 0.125)

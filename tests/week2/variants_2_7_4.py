@@ -2,63 +2,34 @@
 
 import mlx.core as mx
 
-from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.inputs import drawn
 from tiny_llm_course.testkit.kernels import costs
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.7.4")
 
 
-def drawn(seed, heads, kv_heads, length, tokens, dims):
-    draw = normals(seed)
-    return draw(heads, length, dims), draw(kv_heads, tokens, dims), draw(kv_heads, tokens, dims)
+def inputs(seed, heads, kv_heads, length, tokens, dims):
+    return drawn(seed, (heads, length, dims), (kv_heads, tokens, dims), (kv_heads, tokens, dims))
 
 
-@known.probe()
-def metal_one_block(program):
-    return program(*drawn(1, 1, 1, 16, 32, 8), 0.4, None)
-
-
-@known.probe()
-def metal_two_blocks(program):
-    return program(*drawn(2, 1, 1, 16, 64, 8), 0.4, None)
-
-
-@known.probe()
-def metal_short_blocks(program):
-    return program(*drawn(3, 1, 1, 5, 37, 8), 0.4, None)
-
-
-@known.probe()
-def metal_causal(program):
-    return program(*drawn(4, 2, 1, 16, 16, 8), 0.4, "causal")
-
-
-@known.probe()
-def metal_tokens_before(program):
-    return program(*drawn(5, 1, 1, 32, 50, 8), 0.4, "causal")
-
-
-@known.probe()
-def metal_heads(program):
-    return program(*drawn(6, 4, 2, 16, 32, 8), 0.4, None)
-
-
-@known.probe()
-def metal_features(program):
-    return program(*drawn(7, 1, 1, 16, 32, 40), 0.4, None)
-
-
-@known.probe()
-def metal_none(program):
-    """Nothing to run: whoever waits too little is known by the others."""
-    return program(*drawn(8, 1, 1, 0, 32, 8), 0.4, None)
+known.probe_table(
+    one_block=lambda program: program(*inputs(1, 1, 1, 16, 32, 8), 0.4, None),
+    two_blocks=lambda program: program(*inputs(2, 1, 1, 16, 64, 8), 0.4, None),
+    short_blocks=lambda program: program(*inputs(3, 1, 1, 5, 37, 8), 0.4, None),
+    causal=lambda program: program(*inputs(4, 2, 1, 16, 16, 8), 0.4, "causal"),
+    tokens_before=lambda program: program(*inputs(5, 1, 1, 32, 50, 8), 0.4, "causal"),
+    heads=lambda program: program(*inputs(6, 4, 2, 16, 32, 8), 0.4, None),
+    features=lambda program: program(*inputs(7, 1, 1, 16, 32, 40), 0.4, None),
+    # Nothing to run: whoever waits too little is known by the others.
+    none=lambda program: program(*inputs(8, 1, 1, 0, 32, 8), 0.4, None),
+)
 
 
 @known.probe()
 def metal_costs(program):
     """Whether too much is moved, and whether threads wait for banks."""
-    query, key, value = drawn(9, 1, 1, 32, 64, 32)
+    query, key, value = inputs(9, 1, 1, 32, 64, 32)
     found = costs(program, query, key, value, 0.4, "causal")
     enough = query.nbytes + query.nbytes + 2 * (48 + 64) * 32 * 4
     return mx.array([found["moved"] > enough, found["bank_conflicts"] > 0])
