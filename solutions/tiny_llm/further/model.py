@@ -43,14 +43,11 @@ class FurtherModel(Decoder):
         return [KVCache() if window is None else RollingCache(window, sinks) for window in self.config.windows]
 
     def __call__(self, tokens: mx.array, caches: list[Cache] | None = None, all_positions: bool = False) -> mx.array:
-        """Read tokens, and score every token of the vocabulary as the next one.
+        """Read tokens, and score every token of the vocabulary as the next one, as `Qwen3CachedModel` does.
 
         Args:
-            tokens: N x L, integers: those that the caches do not hold yet.
-            caches: one for each layer, as `new_caches` gives them, which then hold these tokens, too. None if the
-                tokens are the whole text, of which nothing is to be kept.
-            all_positions: whether to score after each of the L tokens. Else it is done after the last one alone, and
-                no more is computed.
+            tokens, all_positions: as for `Qwen3CachedModel`.
+            caches: as `new_caches` gives them; None if nothing is to be kept.
 
         Returns:
             The logits, N x 1 x V, or N x L x V for all positions, in the dtype that all weights share. However a text
@@ -58,8 +55,7 @@ class FurtherModel(Decoder):
             the model was trained with, since past it each further token changes all that came before.
 
         Raises:
-            ValueError: there are more or fewer caches than layers, or more tokens than the config's
-                max_position_embeddings, with those that the caches hold.
+            ValueError: as `Qwen3CachedModel`.
 
         Source: `transformers.Qwen3MoeForCausalLM`, `transformers.Qwen3ForCausalLM`.
         """

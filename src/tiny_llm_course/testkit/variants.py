@@ -99,7 +99,8 @@ class Variants:
     def change(self, name: str, *edits: Edit, fact: str, question: str) -> None:
         """The same, as a change of the solution: (old text, new text), as `changed` takes them.
 
-        The old text stands once in the target or its private helpers. Few mistakes need more than one such pair.
+        The old text stands once in the target, its private helpers or the file of a given class from which it derives.
+        Few mistakes need more than one such pair.
         """
         self.wrong_programs.append(Variant(name, lambda: self.patched(name, edits), fact, question, edits))
 
