@@ -44,7 +44,14 @@ class FurtherAttention:
         self.window, self.sinks = window, config.sinks
 
     def __call__(self, x: mx.array, cache: Cache) -> mx.array:
-        """Attend as `Qwen3CachedAttention` does, N x L x E to N x L x E, to what the cache gives; the model checks L."""
+        """Attend to what the cache gives, and to the new tokens up to each one itself.
+
+        Args:
+            x, cache: as for `Qwen3CachedAttention`.
+
+        Returns:
+            N x L x E, in the dtype that x and the weights share.
+        """
         # N x L x H x D, and twice N x L x H_kv x D
         query, key, value = (mx.unflatten(project(x), -1, (-1, self.head_dim)) for project in self.projections)
         if self.q_norm and self.k_norm:
