@@ -1,7 +1,5 @@
-"""Layers of MLX's and of PyTorch's own operators, and the measures that a sweep draws for them."""
+"""A layer of PyTorch's own operators, and the measures that a sweep draws for layers."""
 
-import mlx.core as mx
-import mlx.nn as nn
 from tests.week1.reference_model import QWEN3, QWEN25
 
 ARCHITECTURES = [QWEN3, QWEN25]
@@ -20,28 +18,6 @@ def measures(n):
         "rope_theta": n.turn(1000000.0, 500.0, 10000.0),
         "rms_norm_eps": n.turn(1e-6, 0.1, 1e-5, 0.01),
     }
-
-
-def mlx_block(x, model, mask, number=0):
-    """A layer of MLX's own operators."""
-    c, w = model.config, model.layer(number)
-    dims, eps = c["head_dim"], c["rms_norm_eps"]
-    normed = mx.fast.rms_norm(x, w["input_layernorm.weight"], eps)
-
-    def heads(name):
-        y = normed @ w[f"self_attn.{name}_proj.weight"].T + w.get(f"self_attn.{name}_proj.bias", 0)
-        y = y.reshape(*y.shape[:2], -1, dims)
-        if f"self_attn.{name}_norm.weight" in w:
-            y = mx.fast.rms_norm(y, w[f"self_attn.{name}_norm.weight"], eps)
-        y = y.transpose(0, 2, 1, 3)
-        theta = c["rope_theta"]
-        return y if name == "v" else mx.fast.rope(y, dims, traditional=False, base=theta, scale=1.0, offset=0)
-
-    y = mx.fast.scaled_dot_product_attention(heads("q"), heads("k"), heads("v"), scale=dims**-0.5, mask=mask)
-    h = x + y.transpose(0, 2, 1, 3).flatten(2) @ w["self_attn.o_proj.weight"].T
-    normed = mx.fast.rms_norm(h, w["post_attention_layernorm.weight"], eps)
-    gate, up, down = (w[f"mlp.{name}_proj.weight"].T for name in ("gate", "up", "down"))
-    return h + (nn.silu(normed @ gate) * (normed @ up)) @ down
 
 
 def torch_block(torch, x, config, w):

@@ -6,7 +6,8 @@ import mlx.core as mx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week1.blocks import measures, mlx_block, torch_block
+from tests.week1.blocks import measures, torch_block
+from tests.week1.layer_of_operators import layer_of_operators
 from tests.week1.reference_model import QWEN3, QWEN25, block64, by_architecture, random_model
 
 from tiny_llm import qwen3
@@ -77,7 +78,15 @@ def test_task_2_block_sweep():
 def test_task_2_block_mlx(mask, base):
     model = random_model(base, 5)
     x = stream(5, model)
-    agrees(block, block64, x, model, mask, seed=5, expected=to_float64(mlx_block(x, model, mask)))
+    agrees(
+        block,
+        block64,
+        x,
+        model,
+        mask,
+        seed=5,
+        expected=to_float64(layer_of_operators(x, ModelConfig.from_dict(model.config), model.layer(0), mask)),
+    )
 
 
 @by_architecture
@@ -99,7 +108,14 @@ def test_task_2_block_longest_sequence():
     case = f"float32, x 1 x 2049 x 12, {model}, max_position_embeddings 2049, causal, seed 9"
     with noted(case):
         y = block(x, model, "causal")
-    compare(y, to_float64(mlx_block(x, model, "causal")), mx.float32, 1e-4, case, x.size)
+    compare(
+        y,
+        to_float64(layer_of_operators(x, ModelConfig.from_dict(model.config), model.layer(0), "causal")),
+        mx.float32,
+        1e-4,
+        case,
+        x.size,
+    )
 
 
 @by_architecture

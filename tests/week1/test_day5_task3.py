@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week1.blocks import measures, mlx_block, torch_block
+from tests.week1.blocks import measures, torch_block
+from tests.week1.layer_of_operators import layer_of_operators
 from tests.week1.reference_model import (
     QWEN3,
     QWEN25,
     by_architecture,
+    by_head,
     embedded_model,
     model64,
     random_model,
@@ -29,8 +31,6 @@ from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sizes
-
-by_head = pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
 
 
 @built
@@ -123,7 +123,7 @@ def test_task_3_model_mlx(base, tied):
     table.update({"weight": model.weights["model.embed_tokens.weight"]})
     x = table(tokens)
     for number in range(model.config["num_hidden_layers"]):
-        x = mlx_block(x, model, "causal", number)
+        x = layer_of_operators(x, ModelConfig.from_dict(model.config), model.layer(number), "causal")
     x = mx.fast.rms_norm(x, model.weights["model.norm.weight"], model.config["rms_norm_eps"])
     expected = to_float64(table.as_linear(x) if tied else x @ model.weights["lm_head.weight"].T)
     agrees(logits, model64, tokens, model, seed=6, dtype=mx.float32, expected=expected)

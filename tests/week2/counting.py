@@ -4,7 +4,6 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
-import pytest
 from tests.week1.reference_model import ReferenceModel
 
 from tiny_llm_course.testkit.cases import type_words
@@ -113,6 +112,3 @@ def same_counts(actual: Any, kind: type, expected: dict[str, int], case: str, si
             f"wrong {' and '.join(wrong)}" + (f"; {', '.join(right)} right" if right else ""),
             *lines,
         )
-
-
-by_head = pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])

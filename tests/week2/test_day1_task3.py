@@ -16,6 +16,7 @@ from tests.week1.reference_model import (
     QWEN3,
     QWEN25,
     by_architecture,
+    by_head,
     embedded_model,
     model64,
     random_model,
@@ -36,8 +37,6 @@ from tiny_llm_course.testkit.memory import most_at_once
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sizes
-
-by_head = pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
 
 
 def at_every_position(whole, parts):

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week1.reference_model import QWEN3, QWEN25, by_architecture, random_model
-from tests.week2.counting import by_head, moved, same_counts
+from tests.week1.reference_model import QWEN3, QWEN25, by_architecture, by_head, random_model
+from tests.week2.counting import moved, same_counts
 
 from tiny_llm.config import ModelConfig
 from tiny_llm.measure import accounting

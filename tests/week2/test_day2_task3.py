@@ -5,8 +5,8 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week1.reference_model import QWEN3, QWEN25, by_architecture, random_model
-from tests.week2.counting import by_head, computed, same_counts
+from tests.week1.reference_model import QWEN3, QWEN25, by_architecture, by_head, random_model
+from tests.week2.counting import computed, same_counts
 
 from tiny_llm.config import ModelConfig
 from tiny_llm.measure import accounting

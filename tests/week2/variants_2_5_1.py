@@ -29,7 +29,10 @@ known.probe_table(mx.float16, narrow=lambda program: program(NARROW, -NARROW, 1.
 
 known.change(
     "one-number-a-thread",
-    ("; i += threads_per_grid.x", "; i = size"),
+    (
+        "for (uint i = thread_position_in_grid.x; i < size; i += threads_per_grid.x) {",
+        "uint i = thread_position_in_grid.x;\nif (i < size) {",
+    ),
     fact="each thread writes one number",
     question="1,500 numbers, 512 threads: who writes number 512?",
 )
