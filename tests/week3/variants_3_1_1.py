@@ -135,7 +135,15 @@ known.change(
 )
 known.change(
     "cache-unwritten",
-    ("seen = scaled", "self._caches[chunk.request][layer].rewind(k.shape[2] if chunk.start else 0)\nseen = scaled"),
+    (
+        "keys, values = self._caches[chunk.request][layer].update_and_fetch(k, v)",
+        """
+        cache = self._caches[chunk.request][layer]
+        keys, values = cache.update_and_fetch(k, v)
+        if chunk.start:
+            cache.rewind(k.shape[2])
+        """,
+    ),
     fact="only the keys and values of a request's first chunk stay in its caches",
     question="How many keys should there be after a prompt of three tokens and two more?",
 )
@@ -166,7 +174,13 @@ known.change(
 )
 known.change(
     "joined-by-number",
-    ("(attended)", "([each for _, each in sorted(zip(chunks, attended), key=lambda pair: pair[0].request.number)])"),
+    (
+        "return mx.concatenate(attended)",
+        """
+        order = sorted(range(len(chunks)), key=lambda i: chunks[i].request.number)
+        return mx.concatenate([attended[i] for i in order])
+        """,
+    ),
     fact="the chunks' results are joined in the order of their requests' numbers",
     question="A plan may read the youngest request first. In which order do the rows of query stand then?",
 )
