@@ -1,9 +1,13 @@
 """Checkouts of the fixture course, in `fixture`: two days of five small tasks, graded in half a second."""
 
 from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 
+from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for
+from tiny_llm_course.paths import SOLUTION
+from tiny_llm_course.source.package import stub_package
 
 FIXTURE = Path(__file__).with_name("fixture")
 
@@ -18,3 +22,9 @@ def replace(file: Path, old: str, new: str) -> None:
     text = file.read_text(encoding="utf-8")
     assert old in text
     file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+@cache
+def stubs_of_the_course() -> dict[str, str]:
+    """The files of the learner's package as they are generated now."""
+    return stub_package(SOLUTION, load_course())

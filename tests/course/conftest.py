@@ -10,6 +10,7 @@ import mlx.core as mx
 import pytest
 from hypothesis import settings
 from tests.course.checkpoint_folders import write_checkpoint
+from tests.course.fork_server import fork_from_now_on
 
 from tiny_llm_course.commands import cli
 from tiny_llm_course.learner import progress
@@ -17,6 +18,7 @@ from tiny_llm_course.paths import ROOT
 
 # A course of its own, which is graded in copies.
 collect_ignore = ["fixture"]
+fork_from_now_on()
 # How long an example takes says how busy the machine is.
 settings.register_profile("course", deadline=None)
 settings.load_profile("course")

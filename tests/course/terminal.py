@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from tests.course.fork_process import take_terminal
+
 from tiny_llm_course.dev.transcripts import environment
 from tiny_llm_course.paths import ROOT
 
@@ -41,7 +43,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tiny_llm_course", *args],
             stdin=theirs, stdout=theirs, stderr=theirs, cwd=checkout, env=env, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C is a signal
+            preexec_fn=take_terminal,
         )  # fmt: skip
         os.close(theirs)
         self.screen = ""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.course.checkouts import FIXTURE, fixture
+from tests.course.checkouts import FIXTURE, fixture, stubs_of_the_course
 from tests.course.terminal import Terminal
 
 from tiny_llm_course.commands import reset
@@ -19,7 +19,6 @@ from tiny_llm_course.source.package import stub_package
 from tiny_llm_course.source.reset import is_python, reset_target
 from tiny_llm_course.source.text import decorated_line, definitions, end_line
 
-STUBS = stub_package(SOLUTION, load_course())
 STUBS_OF_THE_FIXTURE = stub_package(
     FIXTURE / "solutions" / "tiny_llm", load_course(FIXTURE / REGISTRY.relative_to(ROOT))
 )
@@ -56,20 +55,20 @@ def test_all_else_stays_byte_for_byte(target, remarks, end, bom, head):
     parts = blocks(text_of(SOLUTION, target))
     parts = parts if head else [part for part in parts if part[0]]  # then a definition is the first line
     around = [(name, f"{text}\n{remark}") for (name, text), remark in zip(parts, remarks, strict=False)]
-    stub = dict(blocks(STUBS[target.file]))[target.name]
+    stub = dict(blocks(stubs_of_the_course()[target.file]))[target.name]
     mine = dict(parts)[target.name]
     source = "\n".join(text for _, text in around)
     wanted = "\n".join(stub + text[len(mine) :] if name == target.name else text for name, text in around)
     source, wanted = (bom + text.replace("\n", end) for text in (source, wanted))
-    result, missing = reset_target(source, STUBS[target.file], target.name)
+    result, missing = reset_target(source, stubs_of_the_course()[target.file], target.name)
     assert (result.encode(), missing) == (wanted.encode(), "")
-    assert reset_target(result, STUBS[target.file], target.name) == (result, ""), "once is enough"
+    assert reset_target(result, stubs_of_the_course()[target.file], target.name) == (result, ""), "once is enough"
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_a_solved_file_with_every_target_reset_holds_the_stubs(target):
     """Each target by itself, also when it was deleted before: its stub is what the generator made."""
-    stub = STUBS[target.file]
+    stub = stubs_of_the_course()[target.file]
     for deleted in (False, True):
         source = text_of(SOLUTION, target)
         if deleted:
@@ -93,7 +92,7 @@ def test_a_missing_class_comes_back_whole():
     target = Target("tokenizer", "ByteLevelBPE.encode")
     source = re.sub(r"class ByteLevelBPE.*?(?=\nclass )", "", text_of(SOLUTION, target), flags=re.DOTALL)
     assert "ByteLevelBPE:" not in source
-    result, missing = reset_target(source, STUBS["tokenizer.py"], target.name)
+    result, missing = reset_target(source, stubs_of_the_course()["tokenizer.py"], target.name)
     assert missing == "ByteLevelBPE"
     assert is_python(result)
     assert 'raise NotImplementedError("1.6.3 Encoding")' in result
@@ -102,7 +101,7 @@ def test_a_missing_class_comes_back_whole():
 def test_a_class_indented_by_tabs_keeps_its_tabs():
     target = Target("tokenizer", "ByteLevelBPE.encode")
     source = "class ByteLevelBPE:\n\tdef encode(self, text):\n\t\treturn 1\n\n\tdef mine(self):\n\t\treturn 2\n"
-    result, _ = reset_target(source, STUBS["tokenizer.py"], target.name)
+    result, _ = reset_target(source, stubs_of_the_course()["tokenizer.py"], target.name)
     assert is_python(result)
     assert result.startswith("class ByteLevelBPE:\n\tdef encode(self, text: str) -> list[int]:\n\t")
     assert result.endswith("\n\n\tdef mine(self):\n\t\treturn 2\n")
@@ -110,7 +109,7 @@ def test_a_class_indented_by_tabs_keeps_its_tabs():
 
 def test_an_attempt_left_as_a_comment_goes_with_the_body():
     source = "def linear(x):\n    return x\n    # return x @ w\n\n\n# about silu\ndef silu(x):\n    return x"
-    result, _ = reset_target(source, STUBS["basics.py"], "linear")
+    result, _ = reset_target(source, stubs_of_the_course()["basics.py"], "linear")
     assert "# return" not in result
     assert result.endswith('raise NotImplementedError("1.1.3 Linear")\n\n\n# about silu\ndef silu(x):\n    return x')
 
