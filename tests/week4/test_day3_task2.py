@@ -9,7 +9,7 @@ from tests.week4.formulas_day3 import windows64
 
 from tiny_llm.local_attention import layers
 from tiny_llm_course.testkit.cases import type_words
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, fail, raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.sizes import sizes
 from tiny_llm_course.testkit.texts import again
 
@@ -38,7 +38,7 @@ def windows_agree(config, expected=None):
         told = f"wrong windows, first different at layer {at}"
         if len(found) != len(wanted):
             told = f"{len(found)} windows for {len(wanted)} layers"
-        raise CheckFailed(Finding(Kind.VALUES, told, (*lines, f"both from layer {begin} on"), case, len(wanted)))
+        fail(Kind.VALUES, told, case, *lines, f"both from layer {begin} on", size=len(wanted))
 
 
 # `...` stands for a key that the config does not have.

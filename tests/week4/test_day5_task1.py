@@ -11,7 +11,7 @@ from tests.week4.routing import INTEGERS, by_sum, table_of, transformers_config
 from tiny_llm.experts import router
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import dtype_word, noted, shape_words
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.properties import property_test
@@ -26,13 +26,13 @@ def weights_of_all(x, gate, top_k, normalize):
     wanted = (*x.shape[:-1], top_k)
     for name, array in (("indices", indices), ("weights", weights)):
         if type(array) is not mx.array:
-            raise CheckFailed(Finding(Kind.TYPE, f"the {name} are no mx.array", (), case, x.size))
+            fail(Kind.TYPE, f"the {name} are no mx.array", case, size=x.size)
         if array.shape != wanted:
             lines = (f"expected  {shape_words(wanted)}", f"got       {shape_words(array.shape)}")
-            raise CheckFailed(Finding(Kind.SHAPE, f"wrong shape of the {name}", lines, case, x.size))
+            fail(Kind.SHAPE, f"wrong shape of the {name}", case, *lines, size=x.size)
     if indices.dtype not in INTEGERS:
         lines = ("expected  integers", f"got       {dtype_word(indices.dtype)}")
-        raise CheckFailed(Finding(Kind.DTYPE, "wrong dtype of the indices", lines, case, x.size))
+        fail(Kind.DTYPE, "wrong dtype of the indices", case, *lines, size=x.size)
     return table_of(indices, weights, len(gate))
 
 

@@ -11,7 +11,7 @@ from tests.week4.routing import INTEGERS
 from tiny_llm.experts import load
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import dtype_word, noted, shape_words
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.properties import property_test
@@ -31,7 +31,7 @@ def figure(name):
             if actual.dtype not in INTEGERS:
                 lines = ("expected  integers", f"got       {dtype_word(actual.dtype)}")
                 case = f"indices {shape_words(indices.shape)}, probabilities {shape_words(probabilities.shape)}"
-                raise CheckFailed(Finding(Kind.DTYPE, "wrong dtype of tokens", lines, case, indices.size))
+                fail(Kind.DTYPE, "wrong dtype of tokens", case, *lines, size=indices.size)
             return actual.astype(mx.float32)
         return actual
 

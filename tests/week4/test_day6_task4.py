@@ -8,7 +8,7 @@ from tests.week4.formulas_day6 import gradient64, loss64
 from tiny_llm.weight_sharing import tied_table
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted, type_words
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, fail
+from tiny_llm_course.testkit.errors import Kind, fail
 from tiny_llm_course.testkit.inputs import normals, token_ids
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.properties import property_test
@@ -27,7 +27,7 @@ def gradient(table, tokens, targets):
 def parted(table, tokens, targets):
     both = tied_table.loss_and_gradient(table, tokens, targets)
     if not isinstance(both, tuple | list) or len(both) != 2:
-        raise CheckFailed(Finding(Kind.TYPE, f"returned {type_words(both)}, expected a loss and a gradient", ()))
+        fail(Kind.TYPE, f"returned {type_words(both)}, expected a loss and a gradient", "")
     return both
 
 

@@ -13,7 +13,7 @@ from tests.week4.formulas_day7 import attention_factor64, linear64, yarn64
 from tiny_llm.long_context import yarn
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import type_words
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sizes as sizes_of
@@ -27,10 +27,10 @@ def of_yarn(*args, **kwargs):
     words = ", ".join([*map(str, args), *(f"{name} {v}" for name, v in kwargs.items())])
     if not isinstance(found, tuple) or len(found) != 2:
         headline = f"returned {type_words(found)}, expected a tuple of paces and a number"
-        raise CheckFailed(Finding(Kind.TYPE, headline, (), words))
+        fail(Kind.TYPE, headline, words)
     if isinstance(found[1], bool) or not isinstance(found[1], int | float):
         headline = f"the attention factor is {type_words(found[1])}, expected a Python float"
-        raise CheckFailed(Finding(Kind.TYPE, headline, (), words))
+        fail(Kind.TYPE, headline, words)
     return found
 
 
