@@ -108,10 +108,7 @@ known.change(
 )
 known.change(
     "two-axes-taken-for-padding",
-    (
-        "wide = mask[None, None]  # 1 x 1 x L x S",
-        "wide = mask[:, None, None] if mask.shape[0] == B != 1 else mask[None, None]",
-    ),
+    ("wide = mask[None, None]", "wide = mask[:, None, None] if mask.shape[0] == B != 1 else mask[None, None]"),
     fact="a mask of two axes with as many rows as there are texts is taken for padding",
     question="Four texts of four tokens, a mask of 4 x 4. What in your code decides what it means?",
 )
@@ -173,10 +170,7 @@ known.change(
 )
 known.change(
     "one-row-of-padding-for-all",
-    (
-        "if key_mask.shape != (B, S):",
-        "if key_mask.ndim != 2 or any(a not in (1, b) for a, b in zip(key_mask.shape, (B, S))):",
-    ),
+    ("key_mask.shape != (B, S)", "key_mask.ndim != 2 or any(a not in (1, b) for a, b in zip(key_mask.shape, (B, S)))"),
     fact="a key_mask of 1 x S or B x 1 is taken, too",
     question="Two texts, and a key_mask of one row: whose padding does it say?",
 )

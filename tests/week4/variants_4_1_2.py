@@ -143,10 +143,7 @@ known.change(
     "mask-before-scale",
     ("return scores + mask", "return scores + mask * query_scale"),
     ("_masked(scores, mask)", "_masked(scores, mask, scale)"),
-    (
-        "def _masked(scores: mx.array, mask: mx.array)",
-        "def _masked(scores: mx.array, mask: mx.array, query_scale: float)",
-    ),
+    ("(scores: mx.array, mask: mx.array)", "(scores: mx.array, mask: mx.array, query_scale: float)"),
     fact="a float mask is scaled with the scores",
     question="With D = 64, what is left of a mask entry of -2 after the scaling?",
 )
@@ -170,10 +167,7 @@ known.change(
 )
 known.change(
     "mask-transposed",
-    (
-        "scores = _masked(scores, mask)",
-        "scores = _masked(scores, mask.swapaxes(-1, -2) if mask.shape[-1] == mask.shape[-2] else mask)",
-    ),
+    ("_masked(scores, mask)", "_masked(scores, mask.swapaxes(-1, -2) if mask.shape[-1] == mask.shape[-2] else mask)"),
     fact="a mask with as many rows as columns is transposed",
     question="Do the rows of a mask belong to the queries or to the keys?",
 )

@@ -140,10 +140,7 @@ known.change(
 )
 known.change(
     "true-hides",
-    (
-        HIDDEN,
-        "attention_mask(batch, self.num_heads, length, key.shape[-2], mx.float32, *map(_turned, (mask, key_mask)))",
-    ),
+    ("mx.float32, mask, key_mask)", "mx.float32, *map(_turned, (mask, key_mask)))"),
     (
         "batch, length, _ = x.shape",
         "def _turned(m):\n    return ~m if m is not None and m.dtype == mx.bool_ else m\nbatch, length, _ = x.shape",
@@ -177,10 +174,7 @@ known.change(
 )
 known.change(
     "masks-by-head",
-    (
-        HIDDEN,
-        HIDDEN.replace(" mask,", " mask[None] if mask is not None and mask.ndim == 3 else mask,"),
-    ),
+    (HIDDEN, HIDDEN.replace(" mask,", " mask[None] if mask is not None and mask.ndim == 3 else mask,")),
     fact="a mask of three axes is taken for H x L x S",
     question="Three texts, three heads, a mask of 3 x L x S: what does its first axis count?",
 )
@@ -192,16 +186,13 @@ known.change(
 )
 known.change(
     "scale-by-hidden-size",
-    ("masked_attention(query, key, value, hidden)", "masked_attention(query, key, value, hidden, x.shape[-1] ** -0.5)"),
+    ("value, hidden)", "value, hidden, x.shape[-1] ** -0.5)"),
     fact="the scores are scaled by 1/sqrt(E)",
     question="Over how many numbers does the dot product of one head run?",
 )
 known.change(
     "scale-by-all-heads",
-    (
-        "masked_attention(query, key, value, hidden)",
-        "masked_attention(query, key, value, hidden, len(self.wq) ** -0.5)",
-    ),
+    ("value, hidden)", "value, hidden, len(self.wq) ** -0.5)"),
     fact="the scores are scaled by 1/sqrt(H * D)",
     question="Over how many numbers does the dot product of one head run?",
 )

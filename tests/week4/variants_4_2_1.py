@@ -55,10 +55,7 @@ known.change(
 )
 known.change(
     "keys-and-values-exchanged",
-    (
-        "return query.swapaxes(-3, -2), key.swapaxes(-3, -2), value",
-        "return query.swapaxes(-3, -2), value.swapaxes(-3, -2), key",
-    ),
+    ("key.swapaxes(-3, -2), value", "value.swapaxes(-3, -2), key"),
     fact="the keys are given as the values, and the values as the keys",
     question="Which of the three parts comes last, and which did you return last?",
 )

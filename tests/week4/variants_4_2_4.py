@@ -71,10 +71,7 @@ known.change(
 known.change(
     "output-dropped",
     ("mx.unflatten(kept, -3", "mx.unflatten(weights, -3"),
-    (
-        "return output.flatten(-4, -3), weights",
-        "return dropout(output.flatten(-4, -3), rate, training, random_key), weights",
-    ),
+    ("output.flatten(-4, -3)", "dropout(output.flatten(-4, -3), rate, training, random_key)"),
     fact="the output's features are dropped, in place of weights",
     question="How many chances do you draw for one query with five keys?",
 )
@@ -153,10 +150,7 @@ known.change(
 )
 known.change(
     "weights-in-groups",
-    (
-        "return output.flatten(-4, -3), weights",
-        "return output.flatten(-4, -3), mx.unflatten(weights, -3, (kv_heads, -1))",
-    ),
+    ("(-4, -3), weights", "(-4, -3), mx.unflatten(weights, -3, (kv_heads, -1))"),
     fact="the weights still have the two axes H_kv x H/H_kv in place of H",
     question="Which shape does the docstring ask for?",
 )
@@ -168,10 +162,7 @@ known.change(
 )
 known.change(
     "tile",
-    (
-        "query = mx.unflatten(query, -3, (kv_heads, -1))",
-        "query = mx.unflatten(query, -3, (-1, kv_heads)).swapaxes(-4, -3)",
-    ),
+    ("query, -3, (kv_heads, -1))", "query, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
     ("scores = scores.flatten(-4, -3)", "scores = scores.swapaxes(-4, -3).flatten(-4, -3)"),
     ("mx.unflatten(kept, -3, (kv_heads, -1))", "mx.unflatten(kept, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
     ("return output.flatten(-4, -3)", "return output.swapaxes(-4, -3).flatten(-4, -3)"),

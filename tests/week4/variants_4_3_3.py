@@ -85,10 +85,7 @@ known.change(
 known.change(
     "from-the-last-query-s-window",
     (BEGIN, "max(0, before + last - window)"),
-    (
-        MASK,
-        WIDE,
-    ),
+    (MASK, WIDE),
     fact="the keys of a block begin with the window of its last query, and not of its first one",
     question="A block has the queries 4 to 7, and the window is 3. Which is the first key that one of them sees?",
 )
@@ -197,10 +194,7 @@ known.change(
     "more-queries-than-keys",
     ("if length > keys:", "if False:"),
     ("before = keys - length", "before = max(0, keys - length)"),
-    (
-        MASK,
-        WIDE,
-    ),
+    (MASK, WIDE),
     fact="more queries than keys are taken",
     question="Twelve queries and eleven keys: at which position is the first query?",
 )

@@ -151,13 +151,7 @@ known.change(
 )
 known.change(
     "only-what-is-kept",
-    (
-        "seen = mx.array([self._place(p) for p in (*range(min(self._sinks, before)), *recent)], mx.int32)",
-        """
-        seen = mx.array([self._place(p) for p in (*range(min(self._sinks, before)), *recent)], mx.int32)
-        cut = max(0, key.shape[2] - self._window)
-        """,
-    ),
+    ("*recent)], mx.int32)", "*recent)], mx.int32)\ncut = max(0, key.shape[2] - self._window)"),
     ("mx.concatenate([x[:, :, seen], new], axis=2)", "mx.concatenate([x[:, :, seen], new[:, :, cut:]], axis=2)"),
     fact="of a prompt that is longer than the window, only the last tokens come back",
     question="What does the first query of a long prompt attend to?",

@@ -112,10 +112,7 @@ known.change(
 known.change(
     "rope-key-shared-when-expanded",
     (KEY, 'present["qk_nope_head_dim"]'),
-    (
-        'heads * (key + present["v_head_dim"])',
-        'heads * (key + present["v_head_dim"]) + present["qk_rope_head_dim"]',
-    ),
+    ('(key + present["v_head_dim"])', '(key + present["v_head_dim"]) + present["qk_rope_head_dim"]'),
     fact="expanded keys share one rope key",
     question="An expanded cache is one of ordinary keys. What does each head's key hold?",
 )

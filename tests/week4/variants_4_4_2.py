@@ -93,10 +93,7 @@ known.change(
 )
 known.change(
     "by-the-weights",
-    (
-        "rank = config.q_lora_rank",
-        'rank = len(own["q_a_proj.weight"]) if "q_a_proj.weight" in own else config.q_lora_rank',
-    ),
+    ("= config.q_lora_rank", '= len(own["q_a_proj.weight"]) if "q_a_proj.weight" in own else config.q_lora_rank'),
     fact="queries go by way of a latent wherever there are weights for that, also if the config has no q_lora_rank",
     question="Who decides which weights a layer uses: the dictionary or the config?",
 )

@@ -195,10 +195,7 @@ known.change(
 )
 known.change(
     "heads-and-tokens-exchanged",
-    (
-        "mx.unflatten(scores, 1, (heads, length))",
-        "mx.unflatten(scores, 1, (length, heads)).swapaxes(1, 2)",
-    ),
+    ("mx.unflatten(scores, 1, (heads, length))", "mx.unflatten(scores, 1, (length, heads)).swapaxes(1, 2)"),
     (
         "weights.flatten(1, 2) @ latents, 1, (heads, length))",
         "weights.swapaxes(1, 2).flatten(1, 2) @ latents, 1, (heads, length))",

@@ -60,10 +60,7 @@ known.change(
 )
 known.change(
     "every-second-round-reversed",
-    (
-        "last_of_several = layers > distinct and layer >= layers - distinct",
-        "last_of_several = layer // distinct % 2 == 1",
-    ),
+    ("layers > distinct and layer >= layers - distinct", "layer // distinct % 2 == 1"),
     fact='in "cycle_reversed" every second round goes backwards, and not the last one alone',
     question="Nine layers, three stored: which of the three rounds goes backwards?",
 )

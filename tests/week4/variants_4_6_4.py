@@ -96,10 +96,7 @@ known.change(
 )
 known.change(
     "exp-before-the-largest-is-known",
-    (
-        "total = mx.logsumexp(logits, axis=-1, keepdims=True)",
-        "total = mx.log(mx.sum(mx.exp(logits), axis=-1, keepdims=True))",
-    ),
+    ("mx.logsumexp(logits, axis=-1, keepdims=True)", "mx.log(mx.sum(mx.exp(logits), axis=-1, keepdims=True))"),
     fact="exp is taken of the logits as they are, which is infinite from 89 on",
     question="Without layers, the score of a token for itself is the square of its row's length. What is exp of 1,000?",
 )

@@ -110,10 +110,7 @@ known.change(
 )
 known.change(
     "larger-base-instead",
-    (
-        "divided = linear_frequencies(dims, base, factor)",
-        "divided = linear_frequencies(dims, base * factor ** (dims / (dims - 2)), 1)",
-    ),
+    ("linear_frequencies(dims, base, factor)", "linear_frequencies(dims, base * factor ** (dims / (dims - 2)), 1)"),
     fact="paces that should be divided by the factor are those of a larger base",
     question="By what is the pace of a pair divided that has made less than one turn in training?",
 )

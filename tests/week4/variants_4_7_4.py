@@ -152,10 +152,7 @@ known.change(
 )
 known.change(
     "pairings-exchanged",
-    (
-        "self.attention_factor, self.traditional = attention_factor, traditional",
-        "self.attention_factor, self.traditional = attention_factor, not traditional",
-    ),
+    ("= attention_factor, traditional", "= attention_factor, not traditional"),
     fact="traditional means the opposite: True pairs the halves, False the neighbours",
     question="For D = 10 and traditional=False, which feature is the partner of feature 0?",
 )
