@@ -9,6 +9,7 @@ from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.programs.packages import SOLUTION_NAME, installed, load_package, program
 from tiny_llm_course.testkit.naming import Diagnosis, diagnosis, explained, mistakes, right
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants, load_variants
 
 TASK = load_course().task("1.1.3")
@@ -228,3 +229,14 @@ def test_facts_and_questions_are_fit_to_print(task):
         assert variant.question.endswith("?")
         assert len(variant.fact) <= 110
         assert len(variant.question) <= 130
+
+
+def test_a_program_that_stops_in_every_case_is_not_said_to_refuse():
+    def program(n):
+        if n == 1:
+            raise ValueError
+        return [7][n]
+
+    assert refusals(program, [0, 1, 2]).tolist() == [0, 1, 2]
+    with pytest.raises(IndexError):
+        refusals(program, [2, 3])

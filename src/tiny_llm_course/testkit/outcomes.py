@@ -5,7 +5,7 @@ import dataclasses
 import dis
 import io
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -91,6 +91,14 @@ def refusal(call: Callable[[], Any], error: type[Exception] = ValueError) -> int
     return 0
 
 
-def refusals(call: Callable[[Any], Any], cases: Iterable[Any]) -> mx.array:
-    """Return the `refusal` of a call for each case."""
-    return mx.array([refusal(partial(call, case)) for case in cases])
+def refusals(call: Callable[[Any], Any], cases: Sequence[Any]) -> mx.array:
+    """Return the `refusal` of a call for each case.
+
+    Raises:
+        Exception: another error than a ValueError in every case. A program that always stops stops the probe, too: of
+            one that stops on all probes nothing is said.
+    """
+    found = [refusal(partial(call, case)) for case in cases]
+    if set(found) == {2}:
+        mx.eval(call(cases[0]))
+    return mx.array(found)
