@@ -1,6 +1,5 @@
 """What is in each box of the engine of week 1, for one sentence: arrays in float64, shapes, weights, recorded times."""
 
-import datetime
 import json
 from typing import Any
 
@@ -9,8 +8,8 @@ from book.generate.week1.heads import SENTENCE, SHOWN, heads_of, model, streams_
 from tests.week1.formulas import linear64, mlp64, rms_norm64, silu64, softmax64
 
 from tiny_llm_course.dev.book.html import number, visible
+from tiny_llm_course.dev.book.measured import measured_on
 from tiny_llm_course.dev.book.model import Facts, Sentence, Shown
-from tiny_llm_course.measuring.machine import in_words
 from tiny_llm_course.paths import EMBEDDED_MODEL, ROOT
 from tiny_llm_course.testkit.rounding import Array64
 
@@ -21,11 +20,9 @@ RECORD = ROOT / "benches" / "engine.json"
 def engine_sentence() -> Sentence:
     """The running sentence."""
     found = json.loads(RECORD.read_text(encoding="utf-8"))
-    day = datetime.date.fromisoformat(found["date"])
     tokens = SENTENCE.split()
     first = {"layer": SHOWN[0], "head": SHOWN[1], "row": len(tokens) - 1}
-    measured = f"{found['see']} Our solution on {day.day} {day:%B} {day.year}: {in_words(found['machine'])}."
-    return Sentence(tokens, first, measured)
+    return Sentence(tokens, first, f"{found['see']} {measured_on(found)}")
 
 
 def engine_facts() -> dict[str, Facts]:

@@ -1,15 +1,14 @@
 """Day 2's pictures, from recorded measurements: the roofline of a whole engine, and where a decode step's time is."""
 
-import datetime
 import json
 from pathlib import Path
 from typing import Any
 
 from tiny_llm_course.dev.book.drawing import Canvas, bars
+from tiny_llm_course.dev.book.measured import measured_on
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.dev.book.rooflines import TITLE, about, canvas_of
 from tiny_llm_course.measuring.clock import number
-from tiny_llm_course.measuring.machine import in_words
 from tiny_llm_course.measuring.roofline_text import lines_of
 from tiny_llm_course.paths import ROOT
 
@@ -59,7 +58,5 @@ def _boxes(found: dict[str, Any]) -> str:
         table.append((name, number(moved / 1e3), number(1e3 * moved / found["bandwidth"]), number(ms)))
     told = "; ".join(f"{name}: {number(ms)} ms" for name, ms in times.items())
     caption = "Each box by itself, in all six layers. What is left of the whole step is “all else”."
-    day = datetime.date.fromisoformat(found["date"])
-    where = f"*Our solution on {day.day} {day:%B} {day.year}: {in_words(found['machine'])}.*"
     figure = canvas.figure("boxes-2-2", found["title"], f"{told}. The whole step: {number(taken)} ms.", caption)
-    return "\n".join([figure, *(f"| {' | '.join(row)} |" for row in table), "", where, ""])
+    return "\n".join([figure, *(f"| {' | '.join(row)} |" for row in table), "", f"*{measured_on(found)}*", ""])

@@ -1,11 +1,10 @@
 """The week as one picture, from its record: how fast each stage writes, other engines, and what memory allows."""
 
-import datetime
 import json
 
+from tiny_llm_course.dev.book.measured import measured_on
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.dev.book.progressions import TITLE, about, canvas_of
-from tiny_llm_course.measuring.machine import in_words
 from tiny_llm_course.measuring.progression import RECORD
 from tiny_llm_course.measuring.progression_text import about as about_row
 from tiny_llm_course.measuring.progression_text import measured
@@ -21,7 +20,5 @@ def generated_parts() -> Parts:
     )
     figure = canvas_of(found).figure("progression-2", TITLE, about(found), caption)
     rows = [f"| {row['name']} | {about_row(row, found['tokens'])} |" for row in measured(found["rows"])]
-    day = datetime.date.fromisoformat(found["date"])
-    where = f"*Our solution on {day.day} {day:%B} {day.year}: {in_words(found['machine'])}.*"
-    text = "\n".join([figure, "| Bar | What it is |", "|:--|:--|", *rows, "", where, ""])
+    text = "\n".join([figure, "| Bar | What it is |", "|:--|:--|", *rows, "", f"*{measured_on(found)}*", ""])
     return {"progression": text}

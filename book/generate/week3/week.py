@@ -1,12 +1,11 @@
 """The week as one picture, from its record: what each way to serve makes of the same requests, and when."""
 
-import datetime
 import json
 
+from tiny_llm_course.dev.book.measured import measured_on
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.dev.book.servings import TITLE, about, canvas_of
 from tiny_llm_course.measuring.load.speed import RECORD
-from tiny_llm_course.measuring.machine import in_words
 
 
 def generated_parts() -> Parts:
@@ -20,7 +19,5 @@ def generated_parts() -> Parts:
     )
     figure = canvas_of(found).figure("servings-3", TITLE, about(found), caption)
     rows = [f"| {row['name']} | {row['about']} |" for row in found["rows"]]
-    day = datetime.date.fromisoformat(found["date"])
-    where = f"*Our solution on {day.day} {day:%B} {day.year}: {in_words(found['machine'])}.*"
-    text = "\n".join([figure, "| Stage | What it does |", "|:--|:--|", *rows, "", where, ""])
+    text = "\n".join([figure, "| Stage | What it does |", "|:--|:--|", *rows, "", f"*{measured_on(found)}*", ""])
     return {"servings": text}

@@ -56,11 +56,15 @@ def _drawn(found: dict[str, Any], chart: Chart) -> str:
     return canvas.figure(f"measured-{found['day'].replace('.', '-')}", found["title"], f"For {first} {where}. {about}.")
 
 
+def measured_on(found: dict[str, Any]) -> str:
+    """Say when and on which machine a record was taken."""
+    day = datetime.date.fromisoformat(found["date"])
+    return f"Our solution on {day.day} {day:%B} {day.year}: {in_words(found['machine'])}."
+
+
 def _page(found: dict[str, Any], chart: Chart | None) -> str:
     rows = [[number(cell) for cell in row] for row in found["rows"]]
     sides = [":--" if isinstance(cell, str) and not i else "--:" for i, cell in enumerate(found["rows"][0])]
     table = [found["columns"], sides, *rows]
-    day = datetime.date.fromisoformat(found["date"])
-    where = f"*Our solution on {day.day} {day:%B} {day.year}: {in_words(found['machine'])}.*"
     drawn = [_drawn(found, chart)] if chart else []
-    return "\n".join([*drawn, *(f"| {' | '.join(line)} |" for line in table), "", where, ""])
+    return "\n".join([*drawn, *(f"| {' | '.join(line)} |" for line in table), "", f"*{measured_on(found)}*", ""])
