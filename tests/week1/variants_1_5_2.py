@@ -7,7 +7,7 @@ from tiny_llm_solution.config import ModelConfig
 from tiny_llm_solution.qwen3 import Qwen3TransformerBlock
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.outcomes import refusal
+from tiny_llm_course.testkit.outcomes import refusal, refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.5.2")
@@ -21,13 +21,6 @@ def run_block(program, base, seed, mask=None, dtype=mx.float32, rows=2):
     model = random_model(base, seed, dtype)
     x = normals(seed, dtype)(rows, 5, model.config["hidden_size"])
     return block(program, model)(x, mask), x
-
-
-@known.probe()
-def block_without_a_norm(program):
-    """Whether a weight that is missing is noticed."""
-    model = random_model(QWEN3, 26).without("model.layers.0.self_attn.q_norm.weight")
-    return mx.array(refusal(lambda: block(program, model), KeyError))
 
 
 def refuses(program, length, allowed):
@@ -46,6 +39,11 @@ known.probe_table(
     one_token_too_many=lambda program: refuses(program, 5, 4),
     one_row=lambda program: tuple(
         run_block(program, QWEN3, 28, mask, rows=1)[0] for mask in ("causal", normals(280)(5, 5))
+    ),
+    without_a_norm=lambda program: refusals(
+        lambda name: block(program, random_model(QWEN3, 26).without(name)),
+        ["model.layers.0.self_attn.q_norm.weight"],
+        KeyError,
     ),
 )
 known.probe_table(mx.float16, half=lambda program: run_block(program, QWEN3, 25, dtype=mx.float16))

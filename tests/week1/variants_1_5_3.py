@@ -10,7 +10,7 @@ from tiny_llm_solution.config import ModelConfig
 from tiny_llm_solution.qwen3 import Qwen3Model
 
 from tiny_llm_course.testkit.inputs import causal, normals
-from tiny_llm_course.testkit.outcomes import refusal
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.5.3")
@@ -39,7 +39,7 @@ def model_without_its_last_layer(program):
     """Whether it is noticed that a layer's weights are missing."""
     model = random_model(QWEN3, 37)
     weights = {name: w for name, w in model.weights.items() if not name.startswith("model.layers.1.")}
-    return mx.array(refusal(lambda: program(ModelConfig.from_dict(model.config), weights), KeyError))
+    return refusals(lambda given: program(ModelConfig.from_dict(model.config), given), [weights], KeyError)
 
 
 @known.sized("8 tokens, the model that comes with the course, float32")

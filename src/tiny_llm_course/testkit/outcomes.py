@@ -91,14 +91,14 @@ def refusal(call: Callable[[], Any], error: type[Exception] = ValueError) -> int
     return 0
 
 
-def refusals(call: Callable[[Any], Any], cases: Sequence[Any]) -> mx.array:
+def refusals(call: Callable[[Any], Any], cases: Sequence[Any], error: type[Exception] = ValueError) -> mx.array:
     """Return the `refusal` of a call for each case.
 
     Raises:
-        Exception: another error than a ValueError in every case. A program that always stops stops the probe, too: of
+        Exception: another kind of error in every case. A program that always stops stops the probe, too: of
             one that stops on all probes nothing is said.
     """
-    found = [refusal(partial(call, case)) for case in cases]
+    found = [refusal(partial(call, case), error) for case in cases]
     if set(found) == {2}:
         mx.eval(call(cases[0]))
     return mx.array(found)
