@@ -20,6 +20,18 @@ class Doubling:
         return DoublingTable(weights[f"{name}.weight"])
 
 
+class Counting(Doubling):
+    """Notes the names of the matrices that are made."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def projection(self, weights: dict[str, mx.array], name: str, bias: bool = False) -> Callable[[mx.array], mx.array]:
+        """The same, noted."""
+        self.made.append(name)
+        return super().projection(weights, name, bias)
+
+
 class DoublingTable:
     """Has the methods of `Embedding`, and nothing else."""
 

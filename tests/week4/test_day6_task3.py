@@ -3,7 +3,7 @@
 import mlx.core as mx
 import pytest
 from tests.week1.reference_model import QWEN3, QWEN25, by_architecture, by_head, model64, random_model, random_tokens
-from tests.week2.doubling import Doubling, halved
+from tests.week2.doubling import Counting, Doubling, halved
 from tests.week2.in_parts import Parts, in_parts, parts_of
 from tests.week4.formulas_day6 import ORDERS, Sharing, logits64, stored_only, with_copies
 
@@ -108,17 +108,6 @@ def test_task_3_model_by_other_parts(base):
     whole, sharing = sharing_model(base, 6), Sharing(2, "sequence")
     tokens = random_tokens(6, 2, 5)
     agrees(logits_by_other_parts, logits64, tokens, whole, sharing, Parts((2, 3)), seed=6, dtype=mx.float32)
-
-
-class Counting(Doubling):
-    """Notes what is made."""
-
-    def __init__(self):
-        self.made = []
-
-    def projection(self, weights, name, bias=False):
-        self.made.append(name)
-        return super().projection(weights, name, bias)
 
 
 @by_order

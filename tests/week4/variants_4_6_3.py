@@ -4,7 +4,7 @@ import dataclasses
 
 import mlx.core as mx
 from tests.week1.reference_model import QWEN3, QWEN25, random_model, random_tokens
-from tests.week2.doubling import Doubling, halved
+from tests.week2.doubling import Counting, Doubling, halved
 from tests.week2.in_parts import Parts, in_parts
 from tests.week4.formulas_day6 import stored_only
 from tiny_llm_solution.config import ModelConfig
@@ -50,15 +50,6 @@ def last_position(program):
 def by_other_parts(program):
     model = made(program, halved(whole_of(QWEN25, 42, 4, 2)), 2, "sequence", Doubling())
     return model(random_tokens(42, 1, 3), all_positions=True)
-
-
-class Counting(Doubling):
-    def __init__(self):
-        self.made = []
-
-    def projection(self, weights, name, bias=False):
-        self.made.append(name)
-        return super().projection(weights, name, bias)
 
 
 def matrices(program):
