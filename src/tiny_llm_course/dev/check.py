@@ -57,7 +57,7 @@ def main(tasks: Sequence[Task], as_json: bool, fresh: bool = False, again: int =
         proving = {day: pool.submit(prove, provable[day]) for day in longest_first}
         problems += _stub_problems() + _listing_problems([day for day, _ in days], fresh)
         for day, _ in days:
-            problems += [*lacking.for_the_proof(day), *lacking.for_the_book(day), *_transcript_problems(day)]
+            problems += [*lacking.for_the_proof(day), *lacking.for_the_book(day), *_transcript_problems(day, fresh)]
         for day in (day for day, _ in days if day in proving):
             proven, others, opened = proving[day].result()
             uncovered = left_out(opened, provable[day])
@@ -176,9 +176,13 @@ def _listing_problems(days: Sequence[Day], fresh: bool) -> list[str]:
         return [f"book/src/generated cannot be made: {error}"]
 
 
-def _transcript_problems(day: Day) -> list[str]:
+def _transcript_problems(day: Day, fresh: bool) -> list[str]:
     """What the chapter and its quiz show is what the commands print."""
-    return [f"{day.name}: {line}" for scenario in scenarios_of(day) for line in transcripts.differences(scenario)]
+    to_play = [scenario for scenario in scenarios_of(day) if fresh or not transcripts.is_proven(scenario)]
+    differing = {scenario: transcripts.differences(scenario) for scenario in to_play}
+    if as_recorded := [scenario for scenario, lines in differing.items() if not lines]:
+        transcripts.keep(as_recorded)
+    return [f"{day.name}: {line}" for lines in differing.values() for line in lines]
 
 
 def _missing_of(proof: Proof) -> list[str]:

@@ -79,7 +79,12 @@ def key(task: Task) -> str:
 def machine(task: Task) -> str:
     """Return in words what beside the key's content may change a result of a task's proof."""
     compiled = any(file.suffix in COMPILED and file.is_relative_to(SOLUTION) for file in files_of(task))
-    return f"{_machine()}{_processor()}" if compiled else _machine()
+    return every_machine_word() if compiled else _machine()
+
+
+def every_machine_word() -> str:
+    """Return what may change any result: the words of a machine that compiles kernels."""
+    return f"{_machine()}{_processor()}"
 
 
 def _without_prose(task: Task) -> Task:

@@ -7,6 +7,8 @@ the learner's own files are never touched. Of dates and times every transcript h
 
 import dataclasses
 import difflib
+import hashlib
+import json
 import os
 import re
 import shlex
@@ -15,22 +17,24 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ..course.registry import load_course
-from ..paths import COURSE, LEARNER, REGISTRY, ROOT, SOLUTION
+from ..paths import COURSE, EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, TESTS, WATCHERS
 from ..programs.launches import KEPT
 from ..source.package import write_stubs
+from . import kept
 
 FOLDER = Path("book", "transcripts")
 # What a course is made of, besides the learner's package.
 PARTS = ("*.md", "pyproject.toml", "benches", "book", "solutions", "tests/week*", REGISTRY.relative_to(ROOT).as_posix())
 
 
+KNOWN = TESTS / "proofs" / "transcripts.json"  # by name: the state of everything with which it was as recorded
 WHEN = "2026-11-02 09:30"
 DATE = re.compile(r"\b\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\b")
 
@@ -142,6 +146,50 @@ def run(command: str, checkout: Path, answers: Sequence[str] = ()) -> subprocess
         stderr=subprocess.STDOUT,
         encoding="utf-8",
     )
+
+
+def is_proven(scenario: Scenario) -> bool:
+    """Return whether nothing has changed since the scenario came out as recorded."""
+    return _known().get(scenario.name) == state(scenario)
+
+
+def keep(some: Iterable[Scenario]) -> None:
+    """Note that these scenarios come out as recorded now."""
+    names = {each.name for each in scenarios()}
+    known = {name: state for name, state in _known().items() if name in names}
+    known |= {each.name: state(each) for each in some}
+    KNOWN.parent.mkdir(exist_ok=True)
+    KNOWN.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n", encoding="utf-8", newline="\n")
+
+
+def state(scenario: Scenario) -> str:
+    """Return a hash of a scenario, its transcript, and everything that its commands may read or be run by."""
+    recorded = scenario.file.read_bytes() if scenario.file.is_file() else b""
+    return hashlib.sha256(f"{scenario}{_checkout_state()}".encode() + recorded).hexdigest()[:32]
+
+
+def _known() -> dict[str, str]:
+    try:
+        known: dict[str, str] = json.loads(KNOWN.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known
+
+
+@cache
+def _checkout_state() -> str:
+    """Return a hash of the machine, the harness, and the parts of the checkout; of the book's pages, their names."""
+    digest = hashlib.sha256(kept.every_machine_word().encode())
+    parts = [path for part in PARTS for path in ROOT.glob(part)]
+    for path in [*parts, COURSE, *WATCHERS, LEARNER, EMBEDDED_MODEL]:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            hidden = any(part.startswith((".", "__pycache__")) for part in file.relative_to(path).parts)
+            made = any(file.is_relative_to(ROOT / folder) for folder in (FOLDER, "book/book"))
+            if file.is_file() and not (hidden or made):
+                name = os.path.relpath(file, ROOT)
+                content = b"" if file.suffix == ".md" else file.read_bytes()
+                digest.update(f"{name} {hashlib.sha256(content).hexdigest()}".encode())
+    return digest.hexdigest()
 
 
 def differences(scenario: Scenario) -> list[str]:
