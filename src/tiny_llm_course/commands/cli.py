@@ -47,7 +47,11 @@ SECTIONS = {
         "doctor": ".tools:doctor",
         "export": ".export.command:export",
     },
-    "To work on the course itself": {"check": ".tools:check", "dev": ".dev:dev"},
+    "To work on the course itself": {
+        "test-all": ".test_all:test_all",
+        "check": ".tools:check",
+        "dev": ".dev:dev",
+    },
 }
 
 

@@ -42,7 +42,9 @@ def files_of(task: Task) -> set[Path]:
             roots += [package / part.file for part in {each.target, each.program}]
         for week in {course.week(each.week) for each in [task, *needed]}:
             roots += [package / week.build] if week.build else []
-    data = [recordings_path(day), *_below(EMBEDDED_MODEL), ROOT / "pyproject.toml"]
+    # pytest's settings, and the program that is started: Hypothesis draws from the constants of all that is loaded.
+    begins = [ROOT / "pyproject.toml", COURSE / "bootstrap.py"]
+    data = [recordings_path(day), *_below(EMBEDDED_MODEL), *begins]
     return {file for file in [*_closure(roots), *data] if file.is_file()}
 
 
