@@ -15,10 +15,11 @@ _collecting: list[set[str]] = []  # a set for each block that runs, the innermos
 
 
 @contextmanager
-def opened() -> Iterator[set[Path]]:
+def opened(searched: bool = False) -> Iterator[set[Path]]:
     """Collect the checkout's files that this process opens to read while the block runs; complete after the block.
 
-    Bytecode counts as its source. Hidden folders, such as `.venv` and `.tiny-llm`, hold no source and do not count.
+    With `searched`, also the folders that are listed and the files that are opened in vain. Bytecode counts as its
+    source. Hidden folders, such as `.venv` and `.tiny-llm`, hold no source and do not count.
     Python reports what Python opens: a file that a library reads by itself, such as safetensors, is not among them.
     """
     _install()
@@ -29,7 +30,7 @@ def opened() -> Iterator[set[Path]]:
         yield found
     finally:
         _collecting.pop()
-        found |= {file for name in names if (file := _source(name))}
+        found |= {file for name in names if (file := _source(name)) and (searched or file.is_file())}
 
 
 @cache
@@ -38,15 +39,15 @@ def _install() -> None:
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
-    if event == "open" and _collecting and isinstance(args[0], str | bytes):
-        writes = isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
+    if event in ("open", "os.scandir") and _collecting and isinstance(args[0], str | bytes | os.PathLike):
+        writes = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
         if not writes:
             for names in _collecting:
                 names.add(os.fsdecode(args[0]))
 
 
 def _source(name: str) -> Path | None:
-    """Return the source file below the root that was opened by this name; None if it is none."""
+    """Return the source file or folder below the root that this name means; None if it is none."""
     file = Path(name) if os.path.isabs(name) else Path.cwd() / name
     if file.parent.name == "__pycache__":
         try:
@@ -54,6 +55,6 @@ def _source(name: str) -> Path | None:
         except ValueError:  # pytest's own bytecode of tests
             file = file.parent.parent / f"{file.name.partition('.')[0]}.py"
     file = file.resolve()
-    if not file.is_relative_to(ROOT) or not file.is_file():
+    if not file.is_relative_to(ROOT):
         return None
     return None if any(part.startswith(".") for part in file.relative_to(ROOT).parts) else file
