@@ -1,4 +1,7 @@
-"""Day 4: keys and values in pages of a pool, and in NumPy float64 what attention makes of them."""
+"""Day 4: keys and values in pages of a pool, and in NumPy float64, by MLX and by PyTorch what attention makes of them.
+
+In which pages they lie must make no difference. All other places of the pool hold numbers of other requests, or NaN.
+"""
 
 import math
 

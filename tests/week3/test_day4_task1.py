@@ -1,8 +1,6 @@
 """Week 3, day 4, task 1: attention over pages.
 
-What is expected is attention over the request's keys and values side by side, by the formula in float64, by MLX's
-operator and by PyTorch: in which pages they lie must make no difference. The numbers in all other places of the pool
-are of other requests, or NaN.
+What is expected is attention over the request's keys and values side by side.
 """
 
 import mlx.core as mx

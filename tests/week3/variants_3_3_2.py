@@ -17,66 +17,40 @@ def counts(*found):
     return mx.array([int(n) for n in found], mx.int32)
 
 
-@known.probe()
-def sizes_of_a_token(program):
-    found = program(config(), 4, mx.float16)
+def half(program):
+    """Five layers in float16, 4 tokens to a page."""
+    return program(config(), 4, mx.float16)
+
+
+def refused(call, *arguments):
+    """What a call gives, -1 if it refuses its arguments."""
+    try:
+        return call(*arguments)
+    except ValueError:
+        return -1
+
+
+def both(found):
     return counts(found.token_bytes, found.page_bytes)
-
-
-@known.probe()
-def sizes_of_another_head(program):
-    found = program(config(head_dim=7, num_key_value_heads=2), 1, mx.bfloat16)
-    return counts(found.token_bytes, found.page_bytes)
-
-
-@known.probe()
-def sizes_of_pages(program):
-    found = program(config(), 4, mx.float16)
-    return counts(*(found.pages_within(cap) for cap in (1920, 2000, 3839, 3840, 100000)))
-
-
-@known.probe()
-def sizes_refuse_a_cap(program):
-    found = []
-    for cap in (0, 1919):
-        try:
-            found.append(program(config(), 4, mx.float16).pages_within(cap))
-        except ValueError:
-            found.append(-1)
-    return counts(*found)
-
-
-@known.probe()
-def sizes_of_waste(program):
-    found = program(config(), 4, mx.float16)
-    return counts(found.waste([5]), found.waste([5, 7, 1]), found.waste([]))
 
 
 known.probe_table(
+    of_a_token=lambda program: both(half(program)),
+    of_another_head=lambda program: both(program(config(head_dim=7, num_key_value_heads=2), 1, mx.bfloat16)),
+    of_pages=lambda program: counts(*map(half(program).pages_within, (1920, 2000, 3839, 3840, 100000))),
+    refuse_a_cap=lambda program: counts(*(refused(half(program).pages_within, cap) for cap in (0, 1919))),
+    of_waste=lambda program: counts(*map(half(program).waste, ([5], [5, 7, 1], []))),
     in_float32=lambda program: counts(program(config(), 3).token_bytes, program(config(), 3, mx.float32).page_bytes),
     of_waste_in_full_pages=lambda program: counts(
-        program(config(), 4, mx.float16).waste([4, 8]), program(config(), 1, mx.float16).waste([3, 1])
+        half(program).waste([4, 8]), program(config(), 1, mx.float16).waste([3, 1])
     ),
-    of_waste_of_no_tokens=lambda program: counts(program(config(), 4, mx.float16).waste([0, 5])),
-    of_reserved_waste_of_nobody=lambda program: counts(program(config(), 4, mx.float16).reserved_waste([], 9)),
+    of_waste_of_no_tokens=lambda program: counts(half(program).waste([0, 5])),
+    of_reserved_waste_of_nobody=lambda program: counts(half(program).reserved_waste([], 9)),
+    of_reserved_waste=lambda program: counts(
+        *map(half(program).reserved_waste, ([5, 24, 1], iter([3]), []), (24, 23, 9))
+    ),
+    refuse_a_length=lambda program: counts(refused(half(program).reserved_waste, [3, 9, 2], 8)),
 )
-
-
-@known.probe()
-def sizes_of_reserved_waste(program):
-    found = program(config(), 4, mx.float16)
-    return counts(
-        found.reserved_waste([5, 24, 1], 24), found.reserved_waste(iter([3]), 23), found.reserved_waste([], 9)
-    )
-
-
-@known.probe()
-def sizes_refuse_a_length(program):
-    try:
-        return counts(program(config(), 4, mx.float16).reserved_waste([3, 9, 2], 8))
-    except ValueError:
-        return counts(-1)
-
 
 known.not_timed("a handful of products")
 

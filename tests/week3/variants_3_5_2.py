@@ -180,28 +180,9 @@ known.change(
 )
 known.change(
     "ends-before-parents",
-    (
-        """
-        parent, edge = min(ends, key=lambda pair: pair[1].used)
-        first = tuple(edge.tokens[: tree.page])
-        while edge.pages and len(gone) < count and tree.pool.holders(edge.pages[-1]) == 1:
-            gone.append(edge.pages.pop())
-            tree.pool.drop(gone[-1:])
-        edge.tokens = edge.tokens[: tree.page * len(edge.pages)]
-        if not edge.pages:
-            del parent.children[first]
-        """,
-        """
-        for parent, edge in sorted(ends, key=lambda pair: pair[1].used):
-            first = tuple(edge.tokens[: tree.page])
-            while edge.pages and len(gone) < count and tree.pool.holders(edge.pages[-1]) == 1:
-                gone.append(edge.pages.pop())
-                tree.pool.drop(gone[-1:])
-            edge.tokens = edge.tokens[: tree.page * len(edge.pages)]
-            if not edge.pages:
-                del parent.children[first]
-        """,
-    ),
+    ("gone: list[int] = []", "gone: list[int] = []\nends = []"),
+    ("ends = [(p, e)", "ends = ends or [(p, e)"),
+    ("first = tuple(", "ends = [pair for pair in ends if pair[1] is not edge]\nfirst = tuple("),
     fact="all edges without children go, the oldest first, before any goes that has lost its own only now",
     question="An old edge has just lost its last child. Who is older: it, or the newest of the other texts?",
 )

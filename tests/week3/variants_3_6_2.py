@@ -82,6 +82,12 @@ SIZES = "range(min(longest, len(tokens) - 1), shortest - 1, -1)"
 PLACES = "range(len(tokens) - size - 1, -1, -1)"
 GIVEN = "tokens[first + size : first + size + count]"
 
+LOOP = """
+for first in range(len(tokens) - size - 1, -1, -1):  # the latest place first
+    if tokens[first] == end[0] and tokens[first : first + size] == end:  # most places fail at once
+        return tokens[first + size : first + size + count]
+"""
+
 known.change(
     "shortest-first",
     (SIZES, "range(shortest, min(longest, len(tokens) - 1) + 1)"),
@@ -97,11 +103,7 @@ known.change(
 known.change(
     "place-with-enough-behind-it",
     (
-        """
-        for first in range(len(tokens) - size - 1, -1, -1):  # the latest place first
-            if tokens[first] == end[0] and tokens[first : first + size] == end:  # most places fail at once
-                return tokens[first + size : first + size + count]
-        """,
+        LOOP,
         """
         places = [first for first in range(len(tokens) - size - 1, -1, -1) if tokens[first : first + size] == end]
         for first in [*(place for place in places if place + size + count <= len(tokens)), *places]:
@@ -162,11 +164,7 @@ known.change(
 known.change(
     "looked-for-in-digits",
     (
-        """
-        for first in range(len(tokens) - size - 1, -1, -1):  # the latest place first
-            if tokens[first] == end[0] and tokens[first : first + size] == end:  # most places fail at once
-                return tokens[first + size : first + size + count]
-        """,
+        LOOP,
         """
         digits = " ".join(map(str, tokens[:-1]))
         place = digits.rfind(" ".join(map(str, end)))
