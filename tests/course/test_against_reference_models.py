@@ -18,6 +18,7 @@ load_solution()
 from tiny_llm_solution.config import ModelConfig  # noqa: E402
 from tiny_llm_solution.qwen3 import Qwen3Model  # noqa: E402
 
+pytestmark = pytest.mark.maintainers
 by_architecture = pytest.mark.parametrize("base", [QWEN3, QWEN25], ids=["qwen3", "qwen2.5"])
 by_head = pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
 by_library = pytest.mark.parametrize("library", ["mlx_lm", "transformers"])

@@ -25,6 +25,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 load_solution()
 from tiny_llm_solution.tokenizer import ByteLevelBPE, StreamingDetokenizer  # noqa: E402
 
+pytestmark = pytest.mark.maintainers
 WEEK = TESTS / "week1"
 DATA = Path(os.environ.get("TINY_LLM_DATA", ROOT.parent / "shared" / "data"))
 ROWS = json.loads((WEEK / "token_ids.json").read_text(encoding="utf-8"))

@@ -13,6 +13,7 @@ from tiny_llm_course.dev import refresh
 from tiny_llm_course.dev.transcripts import run
 from tiny_llm_course.paths import COURSE
 
+pytestmark = pytest.mark.maintainers
 WRITTEN = [
     "src/tiny_llm_course/course/tasks/week2.toml",
     "solutions/tiny_llm/kernels/__init__.py",

@@ -21,7 +21,7 @@ from tiny_llm_course.testkit.servers import running_server
 
 openai = pytest.importorskip("openai", reason="not run here: needs openai (pdm run dev-setup)")
 
-pytestmark = needs("port")
+pytestmark = [pytest.mark.maintainers, needs("port")]
 MODEL = "tiny-qwen3"
 # Of the furthest stages, the one in which nobody holds a page when nobody is there.
 SERVE = [sys.executable, "-m", "tiny_llm_course", "serve", "--solution", "--stage", "paged", "--port", "{port}"]
