@@ -19,8 +19,9 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
+# Without MLX: before it is imported, `bench` and others load what multiplies for it.
 LIBRARIES = (
-    "click", "hypothesis", "jinja2", "mlx.nn", "numpy", "psutil", "pytest", "regex", "rich.console", "rich.live",
+    "click", "hypothesis", "jinja2", "numpy", "psutil", "pytest", "regex", "rich.console", "rich.live",
     "rich.markdown", "rich.syntax", "rich.table", "hypothesis.strategies", "_pytest.python", "tomllib", "difflib",
 )  # fmt: skip
 PR_SET_CHILD_SUBREAPER = 36
