@@ -26,7 +26,9 @@ def test_all(pytest_args: tuple[str, ...]) -> int:
         left -= seconds
         click.secho(f"\n{title}", bold=True)
         files = [path for argument in arguments for path in _files(argument)]
-        command = [sys.executable, "-P", "-m", "pytest", *files, "-n", "auto", "--dist", "loadfile", "-q"]
+        # Each file's tests stay together: they share what they have prepared.
+        workers = ["-n", "auto", "--dist", "loadfile"]
+        command = [sys.executable, "-P", "-m", "pytest", *files, *workers, "-q", "-m", "not maintainers"]
         countdown = ["-p", "tiny_llm_course.grading.countdown", f"--takes={seconds}", f"--then={left}"]
         failed |= subprocess.run([*command, *countdown, *pytest_args], cwd=ROOT).returncode
     return 1 if failed else 0
