@@ -2,10 +2,11 @@
 
 import dataclasses
 import json
+import os
 import random
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import date
 from functools import partial
 from multiprocessing import get_context
@@ -57,7 +58,8 @@ def main(tasks: Sequence[Task], as_json: bool, fresh: bool = False, again: int =
         proving = {day: pool.submit(prove, provable[day]) for day in longest_first}
         problems += _stub_problems() + _listing_problems([day for day, _ in days], fresh)
         for day, _ in days:
-            problems += [*lacking.for_the_proof(day), *lacking.for_the_book(day), *_transcript_problems(day, fresh)]
+            problems += [*lacking.for_the_proof(day), *lacking.for_the_book(day)]
+        problems += _transcript_problems([day for day, _ in days], fresh)
         for day in (day for day, _ in days if day in proving):
             proven, others, opened = proving[day].result()
             uncovered = left_out(opened, provable[day])
@@ -176,13 +178,16 @@ def _listing_problems(days: Sequence[Day], fresh: bool) -> list[str]:
         return [f"book/src/generated cannot be made: {error}"]
 
 
-def _transcript_problems(day: Day, fresh: bool) -> list[str]:
-    """What the chapter and its quiz show is what the commands print."""
-    to_play = [scenario for scenario in scenarios_of(day) if fresh or not transcripts.is_proven(scenario)]
-    differing = {scenario: transcripts.differences(scenario) for scenario in to_play}
-    if as_recorded := [scenario for scenario, lines in differing.items() if not lines]:
+def _transcript_problems(days: Sequence[Day], fresh: bool) -> list[str]:
+    """What the chapters and quizzes of some days show is what the commands print."""
+    shown = [(day, scenario) for day in days for scenario in scenarios_of(day)]
+    to_play = [(day, scenario) for day, scenario in shown if fresh or not transcripts.is_proven(scenario)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # each is played by processes of its own
+        differing = list(pool.map(lambda one: transcripts.differences(one[1]), to_play))
+    played = list(zip(to_play, differing, strict=True))
+    if as_recorded := [scenario for (_, scenario), lines in played if not lines]:
         transcripts.keep(as_recorded)
-    return [f"{day.name}: {line}" for lines in differing.values() for line in lines]
+    return [f"{day.name}: {line}" for (day, _), lines in played for line in lines]
 
 
 def _missing_of(proof: Proof) -> list[str]:
