@@ -50,7 +50,7 @@ def test_a_problem_and_what_cannot_be_read_are_not_kept(task: Task) -> None:
 
 def test_a_proof_of_another_machine_counts_only_there(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     kept.keep({task: proven(task)}, TODAY)
-    monkeypatch.setattr(kept, "_machine", lambda: "another")
+    monkeypatch.setattr(kept, "in_words", lambda: "another")
     assert kept.look_up([task]) == {}
     kept.keep({task: proven(task)}, TODAY)
     assert len(json.loads(kept.path(task.week).read_text(encoding="utf-8"))[task.id]) == 2

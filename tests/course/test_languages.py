@@ -8,7 +8,7 @@ from tiny_llm_course.course.nouns import Day, Target, Task, Week
 from tiny_llm_course.course.registry import Course
 from tiny_llm_course.course.registry_check import OTHER_LANGUAGES
 from tiny_llm_course.course.results import TaskResult
-from tiny_llm_course.grading import diagnosis
+from tiny_llm_course.grading import exceptions
 from tiny_llm_course.learner.sync.files import merge_file
 from tiny_llm_course.learner.sync.git import Git
 from tiny_llm_course.source import code
@@ -89,7 +89,7 @@ def write(folder, files):
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A learner's package of stubs, and a registry of its tasks."""
-    for module in (code, diagnosis):
+    for module in (code, exceptions):
         monkeypatch.setattr(module, "load_course", lambda: COURSE)
     write_stubs(write(tmp_path / "solved", SOLVED), tmp_path / "tiny_llm", COURSE)
     return tmp_path / "tiny_llm"
@@ -300,4 +300,4 @@ def changed(text, *edits):
     ],
 )
 def test_what_a_stub_raises_is_not_started(package, error, blocker):
-    assert diagnosis.finding_of(error, package).blocker == blocker
+    assert exceptions.finding_of(error, package).blocker == blocker

@@ -11,26 +11,19 @@ import dataclasses
 import functools
 import hashlib
 import json
-import platform
-import re
-import subprocess
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from ..course.nouns import Task
 from ..course.registry import load_course
-from ..course.requirements import REQUIREMENTS, compiler, missing
 from ..paths import COURSE, ROOT, SOLUTION, TESTS
+from .machine import COMPILED, in_words, with_compiler
 from .planted import Claims
 from .proof import Proof, Proven
 from .reached import files_of
 
 FOLDER = TESTS / "proofs"
-COMPUTING = ("mlx", "numpy", "pytest", "hypothesis", "regex", "nanobind", "starlette", "uvicorn", "pydantic")
-INSTRUCTIONS = re.compile(r"\b__(?:AVX|ARM|FMA|SSE|F16C)\w*")  # sets of them, as a compiler's macros
-COMPILED = (".cpp", ".h", ".metal")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,12 +72,7 @@ def key(task: Task) -> str:
 def machine(task: Task) -> str:
     """Return in words what beside the key's content may change a result of a task's proof."""
     compiled = any(file.suffix in COMPILED and file.is_relative_to(SOLUTION) for file in files_of(task))
-    return every_machine_word() if compiled else _machine()
-
-
-def every_machine_word() -> str:
-    """Return what may change any result: the words of a machine that compiles kernels."""
-    return f"{_machine()}{_processor()}"
+    return with_compiler() if compiled else in_words()
 
 
 def _without_prose(task: Task) -> Task:
@@ -134,26 +122,3 @@ def _name(file: Path) -> str:
 @functools.cache
 def _content(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-@functools.cache
-def _machine() -> str:
-    python = ".".join(platform.python_version_tuple()[:2])
-    words = [f"{platform.system()} {platform.machine()}", f"Python {python}"]
-    words += [f"{name} {version(name)}" for name in COMPUTING]
-    words += [f"no {word}" for word in missing(REQUIREMENTS)]
-    return ", ".join(words)
-
-
-@functools.cache
-def _processor() -> str:
-    """Return the compiler and, of the instruction sets that some kernel asks for, those that it finds here."""
-    if not (command := compiler()):
-        return ""
-    native = "-march=native" if platform.machine() in ("x86_64", "AMD64") else "-mcpu=native"
-    asked = subprocess.run([*command, "--version"], capture_output=True, text=True).stdout.splitlines()[:1]
-    macros = subprocess.run([*command, native, "-dM", "-E", "-x", "c++", "-"], input="", capture_output=True, text=True)
-    sources = (file for file in SOLUTION.rglob("*") if file.suffix in COMPILED and ".build" not in file.parts)
-    wanted = {name for file in sources for name in INSTRUCTIONS.findall(file.read_text(encoding="utf-8"))}
-    here = sorted(name.strip("_") for name in wanted & set(INSTRUCTIONS.findall(macros.stdout)))
-    return "".join(f", {word}" for word in [*asked, *here])

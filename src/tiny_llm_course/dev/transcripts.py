@@ -27,7 +27,7 @@ from ..course.registry import load_course
 from ..paths import COURSE, EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, TESTS, WATCHERS
 from ..programs.launches import KEPT
 from ..source.package import write_stubs
-from . import kept
+from . import machine
 
 FOLDER = Path("book", "transcripts")
 # What a course is made of, besides the learner's package.
@@ -179,7 +179,7 @@ def _known() -> dict[str, str]:
 @cache
 def _checkout_state() -> str:
     """Return a hash of the machine, the harness, and the parts of the checkout; of the book's pages, their names."""
-    digest = hashlib.sha256(kept.every_machine_word().encode())
+    digest = hashlib.sha256(machine.with_compiler().encode())
     parts = [path for part in PARTS for path in ROOT.glob(part)]
     for path in [*parts, COURSE, *WATCHERS, LEARNER, EMBEDDED_MODEL]:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
