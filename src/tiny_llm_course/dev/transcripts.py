@@ -184,7 +184,9 @@ def _checkout_state() -> str:
     for path in [*parts, COURSE, *WATCHERS, LEARNER, EMBEDDED_MODEL]:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             hidden = any(part.startswith((".", "__pycache__")) for part in file.relative_to(path).parts)
-            made = any(file.is_relative_to(ROOT / folder) for folder in (FOLDER, "book/book"))
+            made = any(
+                file.is_relative_to(ROOT / folder) for folder in (FOLDER, "book/book", "book/generate/inputs.json")
+            )
             if file.is_file() and not (hidden or made):
                 name = os.path.relpath(file, ROOT)
                 content = b"" if file.suffix == ".md" else file.read_bytes()
