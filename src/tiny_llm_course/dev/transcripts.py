@@ -165,7 +165,8 @@ def keep(some: Iterable[Scenario]) -> None:
 def state(scenario: Scenario) -> str:
     """Return a hash of a scenario, its transcript, and everything that its commands may read or be run by."""
     recorded = scenario.file.read_bytes() if scenario.file.is_file() else b""
-    return hashlib.sha256(f"{scenario}{_checkout_state()}".encode() + recorded).hexdigest()[:32]
+    anywhere = dataclasses.replace(scenario, root=Path())
+    return hashlib.sha256(f"{anywhere}{_checkout_state()}".encode() + recorded).hexdigest()[:32]
 
 
 def _known() -> dict[str, str]:
