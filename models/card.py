@@ -25,7 +25,7 @@ def _head(record: dict[str, Any], own: dict[str, Any], bench: dict[str, Any]) ->
     c, asked = record["architecture"], bench["requests"]
     return f"""# {record["name"]}
 
-A really trained Qwen3, small enough to come with the course: {record["weights"]:,} weights, {own["bytes"] / 1e6:.1f} MB in bfloat16.
+A trained Qwen3, small enough to ship with the course: {record["weights"]:,} weights, {own["bytes"] / 1e6:.1f} MB in bfloat16.
 It tells short stories in simple English. It is the default of every `--model`:
 
 ```text
@@ -33,25 +33,25 @@ pdm run generate "Once upon a time" --solution
 pdm run chat --solution
 ```
 
-Without `--solution` your own engine runs it. mlx-lm and transformers load the folder too, and give the same logits.
+Without `--solution` your own engine runs it. mlx-lm and transformers load the folder too, with the same logits.
 
 | | |
 |---|---|
 | layers | {c["num_hidden_layers"]} |
 | hidden size E | {c["hidden_size"]} |
 | heads H, key-value heads H_kv | {c["num_attention_heads"]}, {c["num_key_value_heads"]} |
-| head dimension D | {c["head_dim"]}, so that H x D = {c["num_attention_heads"] * c["head_dim"]} is not E, as in Qwen3-0.6B |
+| head dimension D | {c["head_dim"]}, so H x D = {c["num_attention_heads"] * c["head_dim"]} is not E, as in Qwen3-0.6B |
 | MLP width | {c["intermediate_size"]} (SwiGLU) |
 | vocabulary V | {c["vocab_size"]}, embeddings tied |
 | RoPE theta | {c["rope_theta"]:,.0f} |
 | longest context | {c["max_position_embeddings"]} tokens; trained on {record["schedule"]["context"]} |
 
-Every size is a multiple of 64, so that each matrix can be quantized in groups of 64.
+Every size is a multiple of 64, so each matrix can be quantized in groups of 64.
 
-It also answers a request in its chat template, `Write a story about a frog.`, with a story. Asked for {asked["asked"]} things that
-the held-out stories are about, it named the thing at least twice in {asked["follow"]} of its answers, and ended
-{asked["end"]} of them by itself within 500 tokens. It answers a greeting, thanks, and the question who it is, because a few
-such answers were written for it. That is all the conversation it knows."""
+It also answers a request in its chat template, `Write a story about a frog.`, with a story. Asked for {asked["asked"]} subjects of
+the held-out stories, it named the subject at least twice in {asked["follow"]} answers, and emitted an end token within 500
+tokens in {asked["end"]}. It answers a greeting, thanks, and the question who it is, because a few such answers were written for
+its training. That is all the conversation it knows."""
 
 
 def _draft_head(record: dict[str, Any], own: dict[str, Any]) -> str:
@@ -59,8 +59,8 @@ def _draft_head(record: dict[str, Any], own: dict[str, Any]) -> str:
     return f"""# {record["name"]}
 
 A draft model for [{record["teacher"]}](../{record["teacher"]}/README.md): {record["weights"]:,} weights, {own["bytes"] / 1e6:.2f} MB in bfloat16, the same
-tokenizer. In speculative decoding it proposes tokens, and the larger model checks several of them at once. By itself it tells
-stories that make less sense.
+tokenizer. In speculative decoding it proposes draft tokens, and the larger model verifies several of them at once. Alone, it
+tells stories that make less sense.
 
 ```text
 pdm run generate "Once upon a time" --solution --model models/{record["name"]}
@@ -76,21 +76,21 @@ pdm run generate "Once upon a time" --solution --model models/{record["name"]}
 | vocabulary V | {c["vocab_size"]}, embeddings tied |
 | RoPE theta | {c["rope_theta"]:,.0f} |
 
-It was trained on the same text to predict what the larger model predicts: {record["schedule"]["teacher_share"]:.0%} of its loss is the
-cross-entropy with the larger model's probabilities, the rest that with the text (Hinton et al. 2015)."""
+It was distilled on the same text: {record["schedule"]["teacher_share"]:.0%} of its loss is the cross-entropy with the larger model's
+probabilities, the rest that with the text (Hinton et al. 2015)."""
 
 
 def _results(record: dict[str, Any], bench: dict[str, Any]) -> str:
     return f"""
 ## How good it is
 
-{bench["held_out"]} stories judge the models: none of them was trained on, nor a near copy. How well each is predicted, per token and in bits per byte,
-which leaves the tokenizer out of it:
+The models are evaluated on {bench["held_out"]} stories; neither these nor near copies of them were in the training data. The loss, per token and in
+bits per byte, which does not depend on the tokenizer:
 
 {_table(bench["models"])}
 
-`pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt` prints it, with the text
-made as below. The n-gram model counts the tokens of this tokenizer, in the stories that the neural ones were trained on.
+`pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt` prints it, with the text made as below. The
+n-gram model counts tokens of this tokenizer in the same training stories.
 {_about_the_trial(bench)}
 {_about_the_shipped(bench["shipped"])}
 
@@ -103,7 +103,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
         f"{row['bits_per_byte']:.3f} |"
         for row in rows
     ]
-    return "\n".join(["| model | weights or counts | nats a token | bits a byte |", "|---|---|---|---|", *lines])
+    return "\n".join(["| model | weights or counts | nats per token | bits per byte |", "|---|---|---|---|", *lines])
 
 
 def _about_the_trial(bench: dict[str, Any]) -> str:
@@ -111,17 +111,16 @@ def _about_the_trial(bench: dict[str, Any]) -> str:
         return ""
     new = bench["new_to_all"]
     return f"""
-The trial model is an earlier one of 3 million weights, not in this repository (`--other FOLDER` judges any model). It was
-trained on most of these stories, and knows them. {new["held_out"]} of them are new to it as well (`--others-text FILE` names what it was
-trained on). By these alone:
+The trial model is an earlier one of 3 million weights, not in this repository (`--other FOLDER` evaluates any model). Most of
+these stories were in its training data. {new["held_out"]} of them were not (`--others-text FILE` names its training text). On these alone:
 
 {_table(new["models"])}"""
 
 
 def _about_the_shipped(shipped: dict[str, Any]) -> str:
-    return f"""The text of those stories is not here. {shipped["held_out"]} others come with the course,
-[held-out-stories.txt](../held-out-stories.txt): written for it in the same simple English, in their own words, and never
-trained on. They are harder to guess. By these alone, as `pdm run python benches/embedded_model.py` prints it:
+    return f"""The text of those stories is not in the repository. {shipped["held_out"]} others are,
+[held-out-stories.txt](../held-out-stories.txt): written for the course in similar simple English and never trained on. They are
+harder to predict. On these alone, as printed by `pdm run python benches/embedded_model.py`:
 
 {_table(shipped["models"])}"""
 
@@ -129,7 +128,7 @@ trained on. They are harder to guess. By these alone, as `pdm run python benches
 def _making(record: dict[str, Any], bench: dict[str, Any]) -> str:
     s, last = record["schedule"], record["log"][-1]
     copies = record["held_out"] - bench["held_out"]
-    near_copies = f"; {copies} of these have a near copy among the others and judge no model" if copies > 0 else ""
+    near_copies = f"; {copies} of these have a near copy in the training data and are not used" if copies > 0 else ""
     teacher = f" --teacher models/{record['teacher']}" if record["teacher"] else ""
     muon = (
         f"Muon for the matrices within the layers (peak {s['muon_learning_rate']}), AdamW for the embedding and the norms "
@@ -145,18 +144,18 @@ pdm run python models/gather_stories.py FOLDER --out stories.txt
 pdm run train stories.txt --also stories-recased.txt --recipe models/{record["name"]}/recipe.toml{teacher} --out my-model
 ```
 
-- {record["stories"]:,} stories to train on, {record["held_out"]} held out (the first four bytes of whose SHA-256, as a number, are a multiple of 32){near_copies}.
-- Tokenizer: {"the larger model's" if teacher else "byte-level BPE over words as Qwen cuts them, trained on the same stories"}, {record["architecture"]["vocab_size"]} tokens.
-- {s["steps"]} steps of {s["rows"]} rows of {s["context"]} tokens: {last["tokens"] / 1e6:.1f} million tokens, {last["epoch"]:.1f} times through the text.
-- {muon}; warm-up over {s["warmup"]} steps, then a cosine to {s["final_share"]:.0%} of the peak.
-- Weight decay {s["weight_decay"]}, dropout {s["dropout"]}, gradients clipped at {s["clip"]}, products in bfloat16, seed {s["seed"]}.
-- {s["chat_share"]:.0%} of the stories in each pass were told as the answer to a request: for a thing that the story's opening
-  names and that comes back, or for somebody who has a name there; one request in twenty asks for any story.
+- {record["stories"]:,} stories to train on, {record["held_out"]} held out (those whose SHA-256 begins with four bytes that, as a number, are a multiple of 32){near_copies}.
+- Tokenizer: {"the larger model's" if teacher else "byte-level BPE with Qwen's pre-tokenization, trained on the same stories"}, {record["architecture"]["vocab_size"]} tokens.
+- {s["steps"]} steps of {s["rows"]} rows of {s["context"]} tokens: {last["tokens"] / 1e6:.1f} million tokens, {last["epoch"]:.1f} epochs.
+- {muon}; warm-up over {s["warmup"]} steps, then cosine decay to {s["final_share"]:.0%} of the peak.
+- Weight decay {s["weight_decay"]}, dropout {s["dropout"]}, gradients clipped at {s["clip"]}, matrix products in bfloat16, seed {s["seed"]}.
+- {s["chat_share"]:.0%} of the stories in each epoch were formatted as the answer to a request, for a thing or a named character that the
+  story's opening introduces and that recurs; one request in twenty asks for any story.
 - Small talk written for it: five kinds of remark ("Hello!", "Who are you?", "Thanks!" ...) with eight fixed answers, once in
-  60 stories by itself, and now and then before or after a story that is asked for.
+  60 stories alone, and occasionally before or after a requested story.
 - {record["minutes"]} minutes on {record["machine"]}, PyTorch {record["torch"]}.
 
-Another run of the same command ends with other weights, and about the same figures: processors round differently."""
+Another run of the same command yields different weights and similar results, because processors round differently."""
 
 
 def _samples(record: dict[str, Any]) -> str:
@@ -166,24 +165,23 @@ def _samples(record: dict[str, Any]) -> str:
     )
     model = f" --model models/{record['name']}" if record["teacher"] else ""
     return f"""
-## Five samples, not chosen
+## Five samples, not selected
 
 `pdm run generate "Once upon a time" --solution --seed 1{model} --max-tokens 400` wrote the first, and so on with the other
-seeds, on {record["samples_by"]}; temperature 1, min-p 0.1. Another machine may round otherwise and tell another story.
+seeds, on {record["samples_by"]}; temperature 1, min-p 0.1. Another machine may round differently and tell another story.
 
 {stories}"""
 
 
 def _limits(draft: bool) -> str:
-    more = "" if draft else " Asked for anything but a story, it tells a story, or talks nonsense."
+    more = "" if draft else " Asked for anything but a story, it tells a story or produces nonsense."
     return f"""
 ## What it cannot do
 
-It has read little but stories for small children: it knows no facts, cannot count, reason, translate or follow
-instructions, and knows no language but English.{more} People and things change their names and places within a
-story, and what happens need not follow from what was said. The stories were written by large language models, and their
-habits and blind spots are in it: very many children in them are called Lily, Tim or Tom. It is for learning how an engine works, and for
-nothing else."""
+It was trained on little but stories for small children: it knows no facts, cannot count, reason, translate or follow
+instructions, and knows only English.{more} People and things change their names and places within a story, and events need not
+follow from earlier ones. Large language models wrote the stories, and their habits and biases are in it: very many of the
+children are called Lily, Tim or Tom. It is for learning how an engine works, and for nothing else."""
 
 
 def _data(record: dict[str, Any]) -> str:
@@ -193,16 +191,16 @@ def _data(record: dict[str, Any]) -> str:
 ## Data and licence
 
 The text is part of TinyStories (Eldan and Li 2023, [arXiv:2305.07759](https://arxiv.org/abs/2305.07759)), written by GPT-3.5
-and GPT-4 and published under the [CDLA-Sharing-1.0]({URL}). That licence asks who publishes the
-data, changed or not, to do so under the same licence; it sets results of a computation on the data apart. The text is not
-in this repository. The weights are, under the repository's MIT licence. The parts of the text were found in
+and GPT-4 and published under the [CDLA-Sharing-1.0]({URL}). That licence requires anyone who publishes the data, changed or not, to use
+the same licence; it exempts the results of computation on the data. The text is not in this repository. The weights are,
+under the repository's MIT licence. The parts of the text come from
 
 | repository | commit | file |
 |---|---|---|
 {rows}
 
-The last of them has no capital letters; they were put back by rule, and none of its stories was held out. SHA-256 of what
-`gather_stories.py` makes of them:
+The last one has no capital letters; they were restored by rule, and none of its stories was held out. SHA-256 of the files
+that `gather_stories.py` produces:
 
 {hashes}
 """
